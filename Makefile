@@ -1,0 +1,89 @@
+# Every target sets up what it needs: a .venv from requirements.lock, once. `make` alone lists them.
+
+PYTHON ?= python3
+UV ?= uv
+
+VENV := .venv
+BIN := $(VENV)/$(if $(filter Windows_NT,$(OS)),Scripts,bin)
+LAB := $(BIN)/codeai-lab
+PYTEST := $(BIN)/python -m pytest -q -p no:cacheprovider
+READY := $(VENV)/.installed
+
+NOTEBOOKS := $(wildcard notebooks/*.ipynb) $(shell find evidence -name notebook.ipynb 2>/dev/null)
+# Two at a time, each one's output in one piece where this make can do that.
+TOGETHER := $(MAKE) --no-print-directory --keep-going -j2 $(if $(filter output-sync,$(.FEATURES)),--output-sync=target)
+
+export PIP_DISABLE_PIP_VERSION_CHECK := 1
+# A kernel chooses its own way of drawing.
+unexport MPLBACKEND
+
+.PHONY: help demo lab test lint types unit real synced nbval sync bench lock clean
+.DELETE_ON_ERROR:
+
+help:  ## list the targets
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-7s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
+
+demo: $(READY)  ## replay retry-effects under every rule set, freeze it, verify it
+	@$(LAB) demo
+
+lab: $(READY)  ## open JupyterLab on the notebooks
+	@$(LAB) lab notebooks
+
+test: $(READY)  ## lint, types, unit tests, real kernels and kills, notebooks byte for byte, nbval
+	@$(TOGETHER) lint types unit real synced nbval
+
+sync: $(READY)  ## run the notebooks and store their outputs
+	@$(LAB) sync
+
+bench: $(READY)  ## measure, side by side with what it stands on
+	@$(BIN)/python -m benchmarks
+
+lock:  ## write requirements.lock anew from pyproject.toml (UPGRADE=--upgrade takes newer versions)
+	@command -v $(UV) >/dev/null || { echo "make lock needs uv; install it with: python3 -m pip install uv"; exit 1; }
+	@$(UV) pip compile pyproject.toml --extra test --group build --universal --fork-strategy fewest \
+	  --generate-hashes --no-emit-index-url --no-annotate --no-header --quiet $(UPGRADE) -o requirements.lock
+
+clean:  ## remove .venv, caches and builds
+	@rm -rf $(VENV) build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	@find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+# --- the parts of `make test`, each also a target of its own ---
+
+lint: $(READY)
+	@$(BIN)/ruff check .
+	@$(BIN)/ruff format --check .
+
+types: $(READY)
+	@$(BIN)/mypy
+
+unit: $(READY)
+	@$(PYTEST) tests --ignore=tests/real
+
+real: $(READY)
+	@$(PYTEST) tests/real
+
+synced: $(READY)
+	@$(LAB) sync --check
+
+# nbval hands its own environment to the kernels, so what `sync` fixes is fixed here too.
+nbval: $(READY)
+ifneq ($(strip $(NOTEBOOKS)),)
+	@PYTHONHASHSEED=0 TZ=UTC COLUMNS=80 SOURCE_DATE_EPOCH=0 PYTHONUTF8=1 $(PYTEST) --nbval $(NOTEBOOKS)
+else
+	@echo "There are no notebooks to validate."
+endif
+
+# --- the environment: the lock first, then the project itself; neither is touched again until its file changes ---
+
+$(VENV)/.locked: requirements.lock
+	@$(PYTHON) -c "import sys; sys.exit(sys.version_info < (3, 11))" || { \
+	  echo "codeai_lab needs Python 3.11 or newer; name one with: make PYTHON=python3.12"; exit 1; }
+	@echo "Setting up $(VENV) from requirements.lock, once; this takes about a minute."
+	@$(PYTHON) -m venv --clear $(VENV) || { \
+	  echo "Python could not make $(VENV); on Debian and Ubuntu install the package python3-venv."; exit 1; }
+	@$(BIN)/python -m pip install --quiet --require-hashes -r requirements.lock
+	@touch $@
+
+$(READY): $(VENV)/.locked pyproject.toml
+	@$(BIN)/python -m pip install --quiet --no-deps --no-build-isolation -e .
+	@touch $@
