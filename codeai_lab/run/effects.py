@@ -1,0 +1,142 @@
+"""What is an effect, when nothing here may touch the real world?
+
+Chapter: 004, "The line that may already be there": an adapter appends a line, and something goes wrong around
+it.
+
+Idea: a small honest world. An effect writes a marker file, and the world itself keeps a receipt of it;
+neither asks the ledger. The adapters around it fail in the ways that matter: before the effect, after it, or
+with the reply lost.
+
+    world/markers/0001.txt      the effect
+    world/receipts.jsonl        what the world itself kept of it: number, action, marker, digest
+
+Always true:
+  F1. Every effect leaves one marker and one receipt, also when the adapter raises afterwards.
+  F2. The adapter's own count (`effects`) is kept in memory, apart from both; it is the producer's summary.
+  F3. No marker is ever written over.
+
+Not here: recording anything in the ledger (`run.stages`).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from codeai_lab.canonical import canonical_bytes
+from codeai_lab.decide.witnesses import Receipt, receipt_from_json
+from codeai_lab.errors import RefusedRequestError
+from codeai_lab.records import ActionRequest, CallRequest
+
+
+class MarkerWorld:
+    """A folder in which effects leave markers and receipts; made empty where it is missing."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self._markers = folder / "markers"
+        self._receipts = folder / "receipts.jsonl"
+        if folder.exists() and not folder.is_dir():
+            raise RefusedRequestError(f"{folder.name} is a file; a world needs a folder.")
+        folder.mkdir(parents=True, exist_ok=True)
+        self._receipts.touch()
+
+    def append_line(self, action_id: str, line: str) -> Receipt:
+        """Let the effect happen: write one marker that holds the line, then the world's receipt of it."""
+        content = f"{line}\n".encode()
+        self._markers.mkdir(exist_ok=True)
+        number = len(list(self._markers.iterdir())) + 1
+        marker = self._markers / f"{number:04d}.txt"
+        with marker.open("xb") as file:
+            file.write(content)
+        receipt = Receipt(
+            n=number, action_id=action_id, marker=marker.name, effect=hashlib.sha256(content).hexdigest()
+        )
+        with self._receipts.open("ab") as file:
+            file.write(canonical_bytes({name: getattr(receipt, name) for name in Receipt.__slots__}) + b"\n")
+        return receipt
+
+    def receipts(self) -> tuple[Receipt, ...]:
+        """Give what the world kept, in order."""
+        lines = self._receipts.read_bytes().splitlines()
+        return tuple(receipt_from_json(json.loads(line)) for line in lines)
+
+    def marker_count(self) -> int:
+        """Count the marker files."""
+        return len(list(self._markers.iterdir())) if self._markers.exists() else 0
+
+
+class LineAdapter:
+    """Appends the line that the request's payload names, then does what it was told to do next.
+
+    Args:
+        world: where the effect happens.
+        before: called before the effect; may raise, so that nothing happens.
+        after: called after the effect; may raise, so that the effect is there and the reply is not.
+    """
+
+    def __init__(
+        self,
+        world: MarkerWorld,
+        *,
+        before: Callable[[], object] | None = None,
+        after: Callable[[], object] | None = None,
+    ) -> None:
+        self.calls = 0
+        self.effects = 0
+        self._world = world
+        self._before = before
+        self._after = after
+
+    def execute(self, request: ActionRequest) -> dict[str, Any]:
+        self.calls += 1
+        if self._before is not None:
+            self._before()
+        receipt = self._world.append_line(
+            request.action_id, str(request.payload.get("line", request.instruction))
+        )
+        self.effects += 1
+        if self._after is not None:
+            self._after()
+        return {"marker": receipt.marker}
+
+
+def raising(error: BaseException) -> Callable[[], None]:
+    """Give what raises this error when called; hand it to an adapter as `before` or `after`."""
+
+    def act() -> None:
+        raise error
+
+    return act
+
+
+def lost_acknowledgement() -> Callable[[], None]:
+    """Give what a caller sees when the effect happened and its reply did not come: a timeout."""
+    return raising(TimeoutError("no acknowledgement came back"))
+
+
+class MovableState:
+    """A state of the world that a lesson moves by hand: `state-A`, `state-B`, and back."""
+
+    def __init__(self, state: str) -> None:
+        self.state = state
+
+    def move(self, state: str) -> None:
+        self.state = state
+
+    def read(self) -> str:
+        return self.state
+
+
+class CountingProvider:
+    """Answers every model call with its prompt's length, and counts how often it was asked."""
+
+    def __init__(self) -> None:
+        self.calls = 0
+
+    def respond(self, call: CallRequest) -> dict[str, Any]:
+        self.calls += 1
+        return {"text": f"a response to {len(call.prompt)} characters"}

@@ -1,0 +1,105 @@
+"""What does a walk know, and what does a stage work with?
+
+Chapter: 004, "What CodeAI does": the order of the steps is the protocol.
+
+Idea: a walk carries frozen `Facts` from stage to stage. Each stage gives new facts or the end, so every
+moment of a walk can be kept, compared and gone back to. What a stage may touch is on its `Bench`, and nothing
+else.
+
+Always true:
+  B1. Facts are frozen; a stage never changes what an earlier one knew.
+  B2. Time, ids and policy are on the bench; no stage reaches for the machine's.
+
+Not here: the stages (`run.stages`), moving along them (`run.walk`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from codeai_lab.clock import Clock
+from codeai_lab.decide.authority import Authority, PolicyEngine
+from codeai_lab.decide.identity import Fingerprint
+from codeai_lab.decide.projection import KeyState
+from codeai_lab.records import ActionRequest, ActionResult, Event, EventDraft
+from codeai_lab.run.outcomes import Observation, Outcome
+from codeai_lab.store.protocol import Ledger
+
+
+class Adapter(Protocol):
+    """What carries out an effect: it changes the world, or raises, or both."""
+
+    def execute(self, request: ActionRequest) -> Any:
+        """Do it once and give an output that has a JSON form."""
+        ...
+
+
+ReadState = Callable[[], Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bench:
+    """What a stage works with: ledger, clock, ids, policy, and the names under which it records."""
+
+    ledger: Ledger
+    clock: Clock
+    new_id: Callable[[], str]
+    policy: PolicyEngine
+    rules: str
+    run_id: str
+    actor_id: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Facts:
+    """What one walk knows.
+
+    Args:
+        requested: the `action.requested` event of this request, recorded or still to be (`is_recorded`).
+        history: what look_up found under the key; `recorded` the completion that the rules would replay,
+            `holder` the request that the key belongs to.
+        guard: seq of the key's newest event when look_up looked; None where the rules do not compare.
+        outcome, observation: what the adapter did, what the world looked like afterwards.
+    """
+
+    request: ActionRequest
+    authority: Authority
+    adapter: Adapter
+    read_state: ReadState | None
+    fingerprint: Fingerprint
+    requested: EventDraft
+    is_recorded: bool = False
+    history: tuple[Event, ...] = ()
+    seen: KeyState | None = None
+    recorded: Event | None = None
+    holder: Event | None = None
+    guard: int | None = None
+    findings: tuple[str, ...] = ()
+    admitted: bool = False
+    outcome: Outcome | None = None
+    observation: Observation | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """The walk is over and the caller is told this."""
+
+    result: ActionResult
+
+
+@dataclass(frozen=True, slots=True)
+class Raised:
+    """The walk is over and the caller gets this exception."""
+
+    error: Exception
+
+
+class LookAgain:
+    """The key has moved since it was looked up; judge again from there."""
+
+
+LOOK_AGAIN = LookAgain()
+Next = Facts | Ended | Raised | LookAgain
+Stage = Callable[[Bench, Facts], Next]

@@ -1,0 +1,130 @@
+"""How does a stage put on record what it decided?
+
+Chapter: 004, "What CodeAI does": a conflict leaves durable evidence, not only an in-memory exception.
+
+Idea: one append for one decision. Where the request was not recorded yet it goes first, in the same batch;
+where the decision rests on what look_up saw, the append is conditional on the key being unchanged.
+
+Always true:
+  N1. A request is recorded once, and every later event of its action names it as its cause.
+  N2. A decision whose key has moved records nothing.
+
+Not here: what is decided (`run.stages`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from codeai_lab.decide.identity import Fingerprint
+from codeai_lab.errors import RefusedRequestError
+from codeai_lab.records import (
+    ActionRequest,
+    ActionResult,
+    ActionStatus,
+    EffectState,
+    Event,
+    EventDraft,
+    NextOperation,
+)
+from codeai_lab.run.facts import LOOK_AGAIN, Bench, Ended, Facts, Next, Raised
+from codeai_lab.store.protocol import Unchanged
+
+
+def request_draft(bench: Bench, request: ActionRequest, fingerprint: Fingerprint) -> EventDraft:
+    """Give the `action.requested` event of a request."""
+    return EventDraft(
+        event_id=bench.new_id(),
+        run_id=bench.run_id,
+        stream_id=request.action_id,
+        kind="action.requested",
+        actor_id=bench.actor_id,
+        idempotency_key=request.idempotency_key,
+        recorded_at_us=bench.clock.now_us(),
+        causation_id=None,
+        payload={
+            "action_id": request.action_id,
+            "capability": request.capability,
+            "instruction": request.instruction,
+            "payload": request.payload,
+            "precondition": request.precondition,
+            "performer": request.performer,
+            "rules": bench.rules,
+            "fingerprint": fingerprint.as_json(),
+        },
+    )
+
+
+def record(bench: Bench, facts: Facts, *parts: tuple[str, dict[str, Any]]) -> tuple[Event, ...]:
+    """Append what is decided, the request first where it is not recorded yet; () when the key moved."""
+    conditions = []
+    drafts = []
+    if not facts.is_recorded:
+        drafts.append(facts.requested)
+        conditions.append(Unchanged(stream=facts.request.action_id, last_seq=0))
+    if facts.guard is not None:
+        conditions.append(Unchanged(key=facts.request.idempotency_key, last_seq=facts.guard))
+    drafts += [
+        replace(
+            facts.requested,
+            event_id=bench.new_id(),
+            kind=kind,
+            recorded_at_us=bench.clock.now_us(),
+            causation_id=facts.requested.event_id,
+            payload=payload,
+        )
+        for kind, payload in parts
+    ]
+    return bench.ledger.append(*drafts, unless_changed=conditions)
+
+
+def moved(bench: Bench, facts: Facts) -> Next:
+    """Tell why a conditional append recorded nothing: the action id was taken meanwhile, or the key moved."""
+    taken = not facts.is_recorded and bench.ledger.read(facts.request.action_id)
+    return id_is_taken() if taken else LOOK_AGAIN
+
+
+def id_is_taken() -> Raised:
+    return Raised(
+        RefusedRequestError(
+            "This action id belongs to an earlier request; give every request an id of its own."
+        )
+    )
+
+
+def refusal(facts: Facts, reason: str, dimensions: tuple[str, ...]) -> tuple[str, dict[str, Any]]:
+    return "action.replay_refused", {
+        "action_id": facts.request.action_id,
+        "reason": reason,
+        "idempotency_key": facts.request.idempotency_key,
+        "original_action_id": facts.holder.stream_id if facts.holder else None,
+        "fingerprint_version": facts.fingerprint.version,
+        "dimensions": list(dimensions),
+    }
+
+
+def complete_early(
+    bench: Bench, facts: Facts, status: ActionStatus, error: dict[str, Any], then: NextOperation
+) -> Next:
+    """Complete a request that never reached the adapter."""
+    payload = {
+        "action_id": facts.request.action_id,
+        "status": str(status),
+        "effect_possible": False,
+        "output": None,
+        "error": error,
+        "observed": None,
+        "reused_from_action_id": None,
+    }
+    if not record(bench, facts, ("action.completed", payload)):
+        return moved(bench, facts)
+    return Ended(
+        ActionResult(
+            action_id=facts.request.action_id,
+            status=status,
+            effect_state=EffectState.NONE,
+            next_operation=then,
+            error=error,
+        )
+    )

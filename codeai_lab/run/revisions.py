@@ -1,0 +1,114 @@
+"""Which steps, in which order: what is a set of rules?
+
+Chapter: 004, "What CodeAI does", "Where the cache stops"; the table of rule sets in the notebook of this
+chapter.
+
+Idea: a revision is a name and a tuple of stages. Reading two tuples side by side is reading the history of a
+repair:
+
+    7a0d43b   replays by key, asks for authority afterwards
+    a1b562a   authority first, identity second, replay last
+    1b3c7a2   records every Exception of the adapter, not only RuntimeError
+    88d1291   marks the start before the adapter runs
+    lab       records request and decision together, refuses the unknown, wins the key by a conditional append
+
+Always true:
+  H1. The first four keep their defects as found; no stage repairs them behind the reader's back.
+  H2. A revision has a look-up, and everything that it decides comes after it.
+
+Not here: what a stage promises (`run.stages`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from codeai_lab.errors import RefusedRequestError
+from codeai_lab.run.facts import Stage
+from codeai_lab.run.stages import (
+    admit,
+    append_request,
+    check_precondition,
+    check_precondition_strictly,
+    compare_identity,
+    complete,
+    look_up,
+    look_up_projection,
+    mark_started,
+    observe,
+    perform,
+    receive,
+    refuse_unknown,
+    replay,
+    require_authority,
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Revision:
+    """A rule set: its name, its stages in order, and whether a call's conflict is recorded durably."""
+
+    name: str
+    stages: tuple[Stage, ...]
+    records_call_conflicts: bool = False
+
+    @property
+    def stage_names(self) -> tuple[str, ...]:
+        """The names of the stages, in order, as a reader would write them down."""
+        return tuple(stage.__name__ for stage in self.stages)
+
+
+R_7A0D43B = Revision(
+    name="7a0d43b",
+    stages=(
+        append_request, look_up, replay, require_authority,
+        check_precondition, perform(RuntimeError), observe, complete,
+    ),
+)  # fmt: skip
+
+R_A1B562A = Revision(
+    name="a1b562a",
+    stages=(
+        append_request, look_up, require_authority, compare_identity, replay,
+        check_precondition, perform(RuntimeError), observe, complete,
+    ),
+)  # fmt: skip
+
+R_1B3C7A2 = Revision(
+    name="1b3c7a2",
+    stages=(
+        append_request, look_up, require_authority, compare_identity, replay,
+        check_precondition, perform(Exception), observe, complete,
+    ),
+)  # fmt: skip
+
+R_88D1291 = Revision(
+    name="88d1291",
+    stages=(
+        append_request, look_up, require_authority, compare_identity, replay,
+        check_precondition, mark_started, perform(Exception), observe, complete,
+    ),
+)  # fmt: skip
+
+LAB = Revision(
+    name="lab",
+    stages=(
+        receive, look_up_projection, require_authority, compare_identity, refuse_unknown, replay,
+        check_precondition_strictly, admit, perform(Exception), observe, complete,
+    ),
+    records_call_conflicts=True,
+)  # fmt: skip
+
+REVISIONS = {revision.name: revision for revision in (R_7A0D43B, R_A1B562A, R_1B3C7A2, R_88D1291, LAB)}
+
+
+def revision_named(name: str) -> Revision:
+    """Give a revision by its name.
+
+    Raises: RefusedRequestError naming those that there are.
+    """
+    try:
+        return REVISIONS[name]
+    except KeyError:
+        known = ", ".join(REVISIONS)
+        raise RefusedRequestError(f"There is no rule set called {name}; there are: {known}.") from None

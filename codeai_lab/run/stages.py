@@ -1,0 +1,325 @@
+"""What does each step of a protocol promise?
+
+Chapter: 004, "What CodeAI does": authority first, identity second, replay last.
+
+Idea: a stage is a short function from what a walk knows (`Facts`) to what it knows next, or to its end. It
+records in at most one append, so that between two stages the ledger is what a crash would leave. A rule set
+is a tuple of these functions and nothing else (`run.revisions`); moving one changes the rules.
+
+    facts --stage--> facts            go on
+                     Ended(result)    the caller is answered
+                     Raised(error)    the caller gets an exception, after it was recorded
+                     LOOK_AGAIN       somebody was here since look_up: go back to it
+
+Always true:
+  G1. A stage that decides from what `look_up(decisive)` saw appends only if the key has not moved since.
+  G2. A denial is decided and worded from the request and the authority alone.
+  G3. A reader of the world that fails is recorded apart and never hides what the adapter did.
+  G4. One action id is one request: an id that is recorded already is refused.
+
+Not here: moving from stage to stage (`run.walk`), the projection that look_up reads (`decide.projection`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from codeai_lab.decide.identity import (
+    differing_dimensions,
+    recorded_action_fingerprint,
+    stored_digest_disagrees,
+)
+from codeai_lab.decide.projection import project_action_state, project_key_state
+from codeai_lab.errors import (
+    IdempotencyConflictError,
+    LedgerError,
+    OutcomeNotRecordedError,
+    RefusedValueError,
+)
+from codeai_lab.records import ActionResult, ActionStatus, EffectState, Event, NextOperation
+from codeai_lab.run.facts import Bench, Ended, Facts, Next, Raised, Stage
+from codeai_lab.run.outcomes import attempt, look
+from codeai_lab.run.recording import complete_early, id_is_taken, moved, record, refusal
+from codeai_lab.store.protocol import Unchanged
+
+# --- the request ---------------------------------------------------------------------------------------
+
+
+def append_request(bench: Bench, facts: Facts) -> Next:
+    """Record the request alone, before anything is decided; the historical rules begin so (chapter 004, "What
+    CodeAI does").
+
+    A crash right after it leaves a request without an outcome.
+    """
+    new = Unchanged(stream=facts.request.action_id, last_seq=0)
+    if not bench.ledger.append(facts.requested, unless_changed=[new]):
+        return id_is_taken()
+    return replace(facts, is_recorded=True)
+
+
+def receive(bench: Bench, facts: Facts) -> Next:
+    """Take the request in without recording it; it is recorded together with what is decided about it."""
+    return id_is_taken() if bench.ledger.read(facts.request.action_id) else facts
+
+
+# --- what is recorded already --------------------------------------------------------------------------
+
+
+def look_up(bench: Bench, facts: Facts) -> Next:
+    """Read completions of the key only: the oldest one is what a replay would return (chapter 004, "Where the
+    cache stops").
+
+    An orphaned request has no completion, so this look-up does not see it.
+    """
+    history = bench.ledger.find(facts.request.idempotency_key)
+    seen = project_key_state(history)
+    first = seen.first_completion
+    return replace(
+        facts, history=history, seen=seen, recorded=first, holder=_request_of(first, history), guard=None
+    )
+
+
+def look_up_projection(bench: Bench, facts: Facts) -> Next:
+    """Read what the whole history of the key says, and remember how far it reached (G1).
+
+    Denials and failures before the start decide nothing; a start without a completion does.
+    """
+    history = bench.ledger.find(facts.request.idempotency_key)
+    seen = project_key_state(history)
+    return replace(
+        facts, history=history, seen=seen, recorded=seen.decisive, holder=seen.holder, guard=seen.last_seq
+    )
+
+
+def require_authority(bench: Bench, facts: Facts) -> Next:
+    """Judge the capability against the grants supplied now; a denial completes the request, not the effect
+    (G2).
+
+    Under the historical rules the denial is the key's first completion and is replayed for ever; under `lab`
+    it decides nothing for the key, which can be used again with authority.
+    """
+    permission = bench.policy.judge(
+        facts.request.capability,
+        facts.authority,
+        performer=facts.request.performer,
+        now_us=bench.clock.now_us(),
+    )
+    if permission.allowed:
+        return facts
+    error = {
+        "code": "not-authorised",
+        "message": f"The current authority does not permit this: {permission.reason}.",
+    }
+    # Not conditional: whether the key has moved is none of this caller's business.
+    return complete_early(bench, replace(facts, guard=None), ActionStatus.DENIED, error, NextOperation.NONE)
+
+
+def compare_identity(bench: Bench, facts: Facts) -> Next:
+    """Refuse a key that belongs to another operation, durably, before any effect; name dimensions, never
+    values.
+
+    The other operation's fingerprint is rebuilt from its recorded request; a stored digest that disagrees is
+    a finding.
+    """
+    holder = facts.holder
+    if holder is None:
+        return facts
+    original = recorded_action_fingerprint(holder.payload)
+    if stored_digest_disagrees(holder.payload, original):
+        facts = replace(facts, findings=("stored-fingerprint-disagrees",))
+    dimensions = differing_dimensions(original, facts.fingerprint)
+    if not dimensions:
+        return facts
+    if not record(bench, facts, refusal(facts, "identity-conflict", dimensions)):
+        return moved(bench, facts)
+    return Raised(
+        IdempotencyConflictError(
+            idempotency_key=facts.request.idempotency_key,
+            original_id=holder.stream_id,
+            fingerprint_version=original.version,
+            dimensions=dimensions,
+        )
+    )
+
+
+def refuse_unknown(bench: Bench, facts: Facts) -> Next:
+    """Do not act on a key whose effect started and has no outcome: it is in progress, or it must be
+    reconciled.
+
+    In progress means that the walk is alive in this process; every other writer is gone, because there is
+    only one.
+    """
+    open_start = None if facts.seen is None else facts.seen.open_start
+    if open_start is None:
+        return facts
+    alive = open_start.stream_id in bench.ledger.live_actions
+    if not record(bench, facts, refusal(facts, "in-progress" if alive else "effect-unknown", ())):
+        return moved(bench, facts)
+    return Ended(
+        ActionResult(
+            action_id=facts.request.action_id,
+            status=ActionStatus.IN_PROGRESS if alive else ActionStatus.REFUSED,
+            effect_state=EffectState.UNKNOWN,
+            next_operation=NextOperation.WAIT if alive else NextOperation.RECONCILE_EFFECT,
+            findings=facts.findings,
+        )
+    )
+
+
+def replay(bench: Bench, facts: Facts) -> Next:
+    """Return the recorded outcome as history, whatever it was, and leave the world alone.
+
+    Where no stage compared identities before, this is replay by key only (rules of 7a0d43b). The precondition
+    is not
+    looked at again: the original's success may be what changed it.
+    """
+    if facts.recorded is None:
+        return facts
+    original = facts.recorded.payload
+    completion = {
+        **original,
+        "action_id": facts.request.action_id,
+        "effect_possible": False,
+        "reused_from_action_id": facts.recorded.stream_id,
+    }
+    if not record(bench, facts, ("action.completed", completion)):
+        return moved(bench, facts)
+    state = project_action_state(
+        [event for event in facts.history if event.stream_id == facts.recorded.stream_id]
+    )
+    return Ended(
+        ActionResult(
+            action_id=facts.request.action_id,
+            status=ActionStatus(original["status"]),
+            effect_state=state.effect_state,
+            next_operation=state.next_operation,
+            output=original["output"],
+            error=original["error"],
+            observed=original["observed"],
+            reused_from_action_id=facts.recorded.stream_id,
+            findings=facts.findings,
+        )
+    )
+
+
+# --- a fresh attempt -----------------------------------------------------------------------------------
+
+
+def check_precondition(bench: Bench, facts: Facts) -> Next:
+    """Refuse a drifted world before acting; pass over one that cannot be read (the historical gap)."""
+    return _check_precondition(bench, facts, refuse_unreadable=False)
+
+
+def check_precondition_strictly(bench: Bench, facts: Facts) -> Next:
+    """Refuse a drifted world before acting, and one that cannot be read though a state was supplied."""
+    return _check_precondition(bench, facts, refuse_unreadable=True)
+
+
+def mark_started(bench: Bench, facts: Facts) -> Next:
+    """Record the start before the adapter runs: from here on the effect is unknown until completed."""
+    record(bench, facts, ("action.execution_started", {"action_id": facts.request.action_id}))
+    return facts
+
+
+def admit(bench: Bench, facts: Facts) -> Next:
+    """Win the key: request, claim and start in one append, only if nobody came since look_up (G1).
+
+    The claim's fencing number is the seq of its event. The loser looks again and is judged again.
+    """
+    own = {"action_id": facts.request.action_id}
+    if not record(bench, facts, ("action.claimed", own), ("action.execution_started", own)):
+        return moved(bench, facts)
+    bench.ledger.live_actions.add(facts.request.action_id)
+    return replace(facts, is_recorded=True, admitted=True)
+
+
+def perform(*caught: type[Exception]) -> Stage:
+    """Give the stage that runs the adapter once; of what it raises, `caught` becomes a FAILED, the rest
+    escapes.
+
+    What escapes leaves a request without an outcome (chapter 004, "Where the cache stops"). An interrupt
+    always escapes.
+    """
+
+    def stage(_: Bench, facts: Facts) -> Next:
+        return replace(facts, outcome=attempt(facts.adapter.execute, facts.request, caught=caught))
+
+    stage.__name__ = f"perform({', '.join(kind.__name__ for kind in caught)})"
+    stage.__doc__ = perform.__doc__
+    return stage
+
+
+def observe(_: Bench, facts: Facts) -> Next:
+    """Read the world again after the adapter, also when it raised: afterwards, not during (G3)."""
+    return replace(facts, observation=look(facts.read_state))
+
+
+def complete(bench: Bench, facts: Facts) -> Next:
+    """Record the outcome. Effect and record are two steps, and nothing makes them one.
+
+    Raises: OutcomeNotRecordedError (indefinite) when the ledger cannot take it: the effect may have happened.
+    """
+    if facts.outcome is None:
+        raise ValueError("complete needs a stage that performs before it")
+    payload = {
+        "action_id": facts.request.action_id,
+        **facts.outcome.as_json(),
+        "effect_possible": True,
+        "observed": None if facts.observation is None else facts.observation.as_json(),
+        "reused_from_action_id": None,
+    }
+    unguarded = replace(facts, guard=None)
+    try:
+        try:
+            record(bench, unguarded, ("action.completed", payload))
+        except RefusedValueError as refused:  # too long for a line: the report stands without the output
+            payload |= {"output": None, "observed": None}
+            payload["error"] = {"code": "output-not-recordable", "message": str(refused)}
+            record(bench, unguarded, ("action.completed", payload))
+    except LedgerError as error:
+        raise OutcomeNotRecordedError() from error
+    failed = facts.outcome.status is ActionStatus.FAILED
+    return Ended(
+        ActionResult(
+            action_id=facts.request.action_id,
+            status=facts.outcome.status,
+            effect_state=EffectState.UNKNOWN if failed else EffectState.OBSERVED,
+            next_operation=NextOperation.RECONCILE_EFFECT if failed else NextOperation.NONE,
+            output=payload["output"],
+            error=payload["error"],
+            observed=payload["observed"],
+        )
+    )
+
+
+def _check_precondition(bench: Bench, facts: Facts, *, refuse_unreadable: bool) -> Next:
+    if facts.request.precondition is None:
+        return facts
+    reading = look(facts.read_state)
+    if reading is None or not reading.readable:
+        if not refuse_unreadable:
+            return facts
+        error = {
+            "code": "precondition-unreadable",
+            "message": "A precondition was supplied and the current state cannot be read.",
+        }
+        return complete_early(bench, facts, ActionStatus.FAILED, error, NextOperation.FIX_INPUTS)
+    if reading.state == facts.request.precondition:
+        return facts
+    error = {
+        "code": "precondition-drift",
+        "message": "The world is not in the state that this was planned against.",
+        "expected": facts.request.precondition,
+        "observed": reading.state,
+    }
+    return complete_early(bench, facts, ActionStatus.FAILED, error, NextOperation.FIX_INPUTS)
+
+
+def _request_of(completion: Event | None, history: tuple[Event, ...]) -> Event | None:
+    if completion is None:
+        return None
+    return next(
+        event
+        for event in history
+        if event.kind == "action.requested" and event.stream_id == completion.stream_id
+    )
