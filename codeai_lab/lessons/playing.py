@@ -1,0 +1,226 @@
+"""What really happens when a case is played?
+
+Chapter: 004, "Do this now": run it, count it, reopen it.
+
+Idea: every case gets a runtime under one rule set, one shared ledger in a real file, and a world of its own.
+What the caller was told, what the ledger holds, what the world kept and what the producer counted are brought
+into one row.
+
+Always true:
+  Y1. Ids, clock and the ledger's name are the same on every play, and so are the journal's bytes.
+  Y2. A row is computed from ledger and world; the producer's count is only shown beside them.
+  Y3. An exception that reaches the caller is caught here, by its type's name, KeyboardInterrupt included.
+
+Not here: the cases (`lessons.retry_effects` and its neighbours).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from codeai_lab.clock import Clock, ManualClock
+from codeai_lab.decide.authority import NO_AUTHORITY, Authority
+from codeai_lab.decide.identity import (
+    differing_dimensions,
+    recorded_action_fingerprint,
+)
+from codeai_lab.errors import RefusedRequestError
+from codeai_lab.lessons.cases import PERMITTED, Ask, AskCall, Case, Lesson
+from codeai_lab.lessons.rows import row_of
+from codeai_lab.records import ActionRequest, CallRequest, Event
+from codeai_lab.run.effects import CountingProvider, LineAdapter, MarkerWorld, MovableState, raising
+from codeai_lab.run.revisions import Revision
+from codeai_lab.run.runtime import Runtime, counted_ids
+from codeai_lab.store.ledger import DuckDBLedger
+from codeai_lab.store.protocol import Ledger
+
+FROZEN_AT_US = 1_789_344_000_000_000  # 2026-09-14, the day on which the chapter's protocol was frozen
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Played:
+    """A lesson that was played under one rule set, and where its ledger and its worlds lie."""
+
+    lesson: Lesson
+    revision: Revision
+    rows: tuple[dict[str, Any], ...]
+    events: tuple[Event, ...]
+    journal: Path
+    world: Path
+
+
+def play(
+    lesson: Lesson,
+    revision: Revision,
+    folder: Path,
+    *,
+    only: Sequence[str] = (),
+    evidence_label: str = "demo",
+    progress: Callable[[str], None] | None = None,
+) -> Played:
+    """Play a lesson's cases, all or `only` some, under one rule set.
+
+    Args:
+        folder: where ledger and worlds are made; must be empty or missing.
+        progress: is told the name of each case before it is played.
+
+    Raises: RefusedRequestError for an unknown case or a folder in use.
+    """
+    cases = chosen(lesson, only)
+    if folder.exists() and any(folder.iterdir()):
+        raise RefusedRequestError(f"The folder {folder.name} is not empty; a play needs an empty one.")
+    folder.mkdir(parents=True, exist_ok=True)
+    clock = ManualClock(start_us=FROZEN_AT_US, tick_us=1_000)
+    rows = []
+    with DuckDBLedger(
+        folder / "lab.duckdb", ledger_id=lesson.ledger_id(revision.name), clock=clock
+    ) as ledger:
+        for case in cases:
+            if progress is not None:
+                progress(case.name)
+            table = Table(lesson.name, case.name, revision, ledger, clock, folder / "world" / case.name)
+            for ask in case.asks:
+                table.ask(ask)
+            rows.append(table.row(evidence_label))
+        events = tuple(ledger.read_all())
+        journal = ledger.journal
+    return Played(
+        lesson=lesson,
+        revision=revision,
+        rows=tuple(rows),
+        events=events,
+        journal=journal,
+        world=folder / "world",
+    )
+
+
+def chosen(lesson: Lesson, only: Sequence[str]) -> tuple[Case, ...]:
+    """Give the cases that are named, in the lesson's order; all when none is named.
+
+    Raises: RefusedRequestError naming those that there are.
+    """
+    known = [case.name for case in lesson.cases]
+    for name in only:
+        if name not in known:
+            raise RefusedRequestError(f"{lesson.name} has no case {name}; it has: {', '.join(known)}.")
+    return tuple(case for case in lesson.cases if not only or case.name in only)
+
+
+class Table:
+    """One case on the table: a runtime under one rule set, a world, and what the caller was told so far."""
+
+    def __init__(
+        self, lesson: str, case: str, revision: Revision, ledger: Ledger, clock: Clock, folder: Path
+    ) -> None:
+        self.case = case
+        self.revision = revision
+        self.world = MarkerWorld(folder)
+        self.provider = CountingProvider()
+        self.effects_counted = 0
+        self.raised: dict[str, str] = {}
+        self._run_id = f"{lesson}/{case}"
+        self.ledger = ledger
+        self._state = MovableState("state-A")
+        self._unpermitted: set[str] = set()
+        self.runtime = Runtime(
+            ledger,
+            rules=revision,
+            clock=clock,
+            new_id=counted_ids(case),
+            run_id=self._run_id,
+            actor_id="lesson",
+        )
+
+    def ask(self, ask: Ask | AskCall) -> None:
+        """Ask once, as a caller would, and remember what came of it."""
+        try:
+            if isinstance(ask, AskCall):
+                self.runtime.invoke_recorded_call(call_of(ask), provider=self.provider)
+            else:
+                self._ask_action(ask)
+        except (Exception, KeyboardInterrupt) as error:
+            self.raised[ask.id] = type(error).__name__
+
+    def events(self) -> tuple[Event, ...]:
+        """Give the events of this case."""
+        return tuple(event for event in self.ledger.read_all() if event.run_id == self._run_id)
+
+    def row(self, evidence_label: str) -> dict[str, Any]:
+        """Bring the three witnesses of this case into a row."""
+        row = row_of(
+            self.events(),
+            self.world.receipts(),
+            summary=self.effects_counted,
+            case=self.case,
+            revision=self.revision.name,
+            raised=self.raised,
+            evidence_label=evidence_label,
+        )
+        row["notes"] += self._what_replay_passed_over(self.events())
+        return row
+
+    def _ask_action(self, ask: Ask) -> None:
+        if ask.world is not None:
+            self._state.move(ask.world)
+        if not ask.permitted:
+            self._unpermitted.add(ask.id)
+        adapter = LineAdapter(self.world, after=lambda: self._after_effect(ask))
+        self.runtime.execute_action(
+            request_of(ask),
+            authority=Authority.of(PERMITTED) if ask.permitted else NO_AUTHORITY,
+            adapter=adapter,
+            read_state=None if ask.blind else self._state.read,
+        )
+
+    def _after_effect(self, ask: Ask) -> None:
+        self.effects_counted += 1
+        if ask.moves is not None:
+            self._state.move(ask.moves)
+        if ask.raises is not None:
+            raising(ask.raises("the connection was lost after the effect"))()
+
+    def _what_replay_passed_over(self, events: Sequence[Event]) -> list[str]:
+        """Name the replays that answered another operation, or a caller without authority."""
+        requests = {event.stream_id: event for event in events if event.kind == "action.requested"}
+        notes = []
+        for event in events:
+            original = event.payload.get("reused_from_action_id")
+            if event.kind != "action.completed" or original is None:
+                continue
+            asked = recorded_action_fingerprint(requests[event.stream_id].payload)
+            held = recorded_action_fingerprint(requests[original].payload)
+            if dimensions := differing_dimensions(held, asked):
+                notes.append(
+                    f"{event.stream_id} was answered from another operation: {', '.join(dimensions)}"
+                )
+            if event.stream_id in self._unpermitted:
+                notes.append(f"{event.stream_id} was answered without authority")
+        return notes
+
+
+def request_of(ask: Ask) -> ActionRequest:
+    """Give the action request that an ask stands for."""
+    return ActionRequest(
+        action_id=ask.id,
+        idempotency_key=ask.key,
+        capability=PERMITTED,
+        instruction=ask.instruction,
+        payload={"line": ask.line},
+        precondition=ask.precondition,
+        performer="lesson-agent",
+    )
+
+
+def call_of(ask: AskCall) -> CallRequest:
+    """Give the call request that an ask stands for."""
+    return CallRequest(
+        call_id=ask.id,
+        idempotency_key=ask.key,
+        prompt=ask.prompt,
+        chamber="reading-room",
+        requested_model="model-small",
+        context={"chapter": 22},
+    )
