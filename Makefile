@@ -27,7 +27,7 @@ demo: $(READY)  ## replay retry-effects under every rule set, freeze it, verify 
 	@$(LAB) demo
 
 lab: $(READY)  ## open JupyterLab on the notebooks
-	@$(LAB) lab notebooks
+	@$(LAB) lab
 
 test: $(READY)  ## lint, types, unit tests, real kernels and kills, notebooks byte for byte, nbval
 	@$(TOGETHER) lint types unit real synced nbval
@@ -81,9 +81,9 @@ $(VENV)/.locked: requirements.lock
 	@echo "Setting up $(VENV) from requirements.lock, once; this takes about a minute."
 	@$(PYTHON) -m venv --clear $(VENV) || { \
 	  echo "Python could not make $(VENV); on Debian and Ubuntu install the package python3-venv."; exit 1; }
-	@$(BIN)/python -m pip install --quiet --require-hashes -r requirements.lock
+	@$(BIN)/python -m pip install -qq --require-hashes -r requirements.lock
 	@touch $@
 
 $(READY): $(VENV)/.locked pyproject.toml
-	@$(BIN)/python -m pip install --quiet --no-deps --no-build-isolation -e .
+	@$(BIN)/python -m pip install -qq --no-deps --no-build-isolation -e .
 	@touch $@

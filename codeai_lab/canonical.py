@@ -66,56 +66,70 @@ _ENCODE = json.JSONEncoder(
 ).encode
 
 
-def _plain(value: Any, where: str, depth: int) -> Any:
+# A place is a text, or a place and one step from there: most are never named, and spelling them would cost
+# more than the checks do.
+_Place = str | tuple[Any, str | int]
+
+
+def _plain(value: Any, where: _Place, depth: int) -> Any:
     kind = type(value)
     if kind is str:
         return _text(value, where)
     if kind is int:
         if not -LARGEST_INTEGER <= value <= LARGEST_INTEGER:
-            raise RefusedValueError(where, "a number beyond 2^53 - 1 is not portable; write it as text")
+            raise _refused(where, "a number beyond 2^53 - 1 is not portable; write it as text")
         return value
     if value is None or kind is bool:
         return value
     if kind is float:
         return _number(value, where)
     if depth >= DEEPEST:
-        raise RefusedValueError(_shortened(where), f"nested deeper than {DEEPEST} levels, or holds itself")
+        raise _refused(where, f"nested deeper than {DEEPEST} levels, or holds itself")
     if kind is dict:
         for key in value:
             if type(key) is not str:
-                raise RefusedValueError(where, f"a key is not text but {type(key).__name__}")
-            _text(key, f"{where} (a key)")
-        return {key: _plain(item, f"{where}.{key}", depth + 1) for key, item in value.items()}
+                raise _refused(where, f"a key is not text but {type(key).__name__}")
+            if not key.isascii():
+                _text(key, f"{_spelled(where)} (a key)")
+        return {key: _plain(item, (where, key), depth + 1) for key, item in value.items()}
     if kind is list or kind is tuple:
-        return [_plain(item, f"{where}[{place}]", depth + 1) for place, item in enumerate(value)]
-    raise RefusedValueError(where, f"{kind.__name__} is not a JSON value")
+        return [_plain(item, (where, place), depth + 1) for place, item in enumerate(value)]
+    raise _refused(where, f"{kind.__name__} is not a JSON value")
 
 
-def _text(value: str, where: str) -> str:
+def _text(value: str, where: _Place) -> str:
     if not value.isascii():
         try:
             value.encode()
         except UnicodeEncodeError:
-            raise RefusedValueError(where, "a lone surrogate is not text") from None
+            raise _refused(where, "a lone surrogate is not text") from None
     return value
 
 
-def _number(value: float, where: str) -> int | float:
+def _number(value: float, where: _Place) -> int | float:
     if value != value or value in (float("inf"), float("-inf")):
-        raise RefusedValueError(where, "NaN and infinities are not JSON numbers")
+        raise _refused(where, "NaN and infinities are not JSON numbers")
     if abs(value) > LARGEST_INTEGER:
-        raise RefusedValueError(where, "a number beyond 2^53 - 1 is not portable; write it as text")
+        raise _refused(where, "a number beyond 2^53 - 1 is not portable; write it as text")
     return int(value) if value.is_integer() else value
 
 
 def _standard_encoder_agrees(value: Any) -> bool:
     kind = type(value)
     if kind is dict:
-        return all(key.isascii() and _standard_encoder_agrees(item) for key, item in value.items())
+        return all(map(str.isascii, value)) and all(map(_standard_encoder_agrees, value.values()))
     if kind is list:
         return all(map(_standard_encoder_agrees, value))
     return kind is not float
 
 
-def _shortened(where: str) -> str:
-    return where if len(where) <= 60 else f"{where[:57]}..."
+def _refused(where: _Place, why: str) -> RefusedValueError:
+    place = _spelled(where)
+    return RefusedValueError(place if len(place) <= 60 else f"{place[:57]}...", why)
+
+
+def _spelled(where: _Place) -> str:
+    if isinstance(where, str):
+        return where
+    outer, step = where
+    return f"{_spelled(outer)}[{step}]" if isinstance(step, int) else f"{_spelled(outer)}.{step}"

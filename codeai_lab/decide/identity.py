@@ -21,7 +21,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from codeai_lab.canonical import digest, encoded
+from codeai_lab.canonical import encoded
 from codeai_lab.records import ActionRequest, CallRequest
 
 ACTION_FINGERPRINT_V1 = "action-fingerprint-v1"
@@ -102,9 +102,13 @@ def _call_meaning(requested: Mapping[str, Any]) -> dict[str, Any]:
 
 def _fingerprint(version: str, meaning: Mapping[str, Any]) -> Fingerprint:
     # The parts are plain already: requests copy them in, events are read from canonical lines.
-    dimensions = {name: hashlib.sha256(encoded(value)).hexdigest() for name, value in meaning.items()}
+    dimensions = {name: _digest(value) for name, value in meaning.items()}
     return Fingerprint(
         version=version,
-        digest=digest({"version": version, "dimensions": dimensions}),
+        digest=_digest({"version": version, "dimensions": dimensions}),
         dimensions=dimensions,
     )
+
+
+def _digest(value: Any) -> str:
+    return hashlib.sha256(encoded(value)).hexdigest()

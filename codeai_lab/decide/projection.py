@@ -22,7 +22,7 @@ Not here: reading the events (`store`), acting on the answer (`run.stages`).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from codeai_lab.records import ActionStatus, EffectState, Event, NextOperation
@@ -97,11 +97,11 @@ def project_key_state(events: Sequence[Event]) -> KeyState:
     """Fold all events of one key, in order of seq, into what the key's next request must know."""
     if not events:
         return KeyState(last_seq=0)
-    streams = _by_stream(event for event in events if event.kind.startswith("action."))
-    states = {name: project_action_state(history) for name, history in streams.items()}
     decisive = open_start = holder = None
-    for name, history in streams.items():
-        state = states[name]
+    for history in _histories(events):
+        if not history[0].kind.startswith("action."):
+            continue
+        state = project_action_state(history)
         if state.reused_from_action_id is not None or state.refused is not None:
             continue
         if state.effect_state in (EffectState.UNKNOWN, EffectState.OBSERVED, EffectState.REPORTED):
@@ -183,6 +183,17 @@ def _state(
         reused_from_action_id=reused,
         refused=refused,
     )
+
+
+def _histories(events: Sequence[Event]) -> Iterator[Sequence[Event]]:
+    """Give the events of each stream, in the order in which the streams begin.
+
+    A key is mostly decided by its first action and may have been replayed a thousand times since, so the
+    others are sorted out only when they are asked for.
+    """
+    first = events[0].stream_id
+    yield [event for event in events if event.stream_id == first]
+    yield from _by_stream(event for event in events if event.stream_id != first).values()
 
 
 def _by_stream(events: Iterable[Event]) -> dict[str, list[Event]]:

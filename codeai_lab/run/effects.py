@@ -22,6 +22,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -39,6 +40,7 @@ class MarkerWorld:
         self.folder = folder
         self._markers = folder / "markers"
         self._receipts = folder / "receipts.jsonl"
+        self._one_at_a_time = threading.Lock()
         if folder.exists() and not folder.is_dir():
             raise RefusedRequestError(f"{folder.name} is a file; a world needs a folder.")
         folder.mkdir(parents=True, exist_ok=True)
@@ -47,16 +49,21 @@ class MarkerWorld:
     def append_line(self, action_id: str, line: str) -> Receipt:
         """Let the effect happen: write one marker that holds the line, then the world's receipt of it."""
         content = f"{line}\n".encode()
-        self._markers.mkdir(exist_ok=True)
-        number = len(list(self._markers.iterdir())) + 1
-        marker = self._markers / f"{number:04d}.txt"
-        with marker.open("xb") as file:
-            file.write(content)
-        receipt = Receipt(
-            n=number, action_id=action_id, marker=marker.name, effect=hashlib.sha256(content).hexdigest()
-        )
-        with self._receipts.open("ab") as file:
-            file.write(canonical_bytes({name: getattr(receipt, name) for name in Receipt.__slots__}) + b"\n")
+        with self._one_at_a_time:  # threads may race for a key; the world numbers what really happened
+            self._markers.mkdir(exist_ok=True)
+            number = len(list(self._markers.iterdir())) + 1
+            marker = self._markers / f"{number:04d}.txt"
+            with marker.open("xb") as file:
+                file.write(content)
+            receipt = Receipt(
+                n=number,
+                action_id=action_id,
+                marker=marker.name,
+                effect=hashlib.sha256(content).hexdigest(),
+            )
+            said = {name: getattr(receipt, name) for name in Receipt.__slots__}
+            with self._receipts.open("ab") as file:
+                file.write(canonical_bytes(said) + b"\n")
         return receipt
 
     def receipts(self) -> tuple[Receipt, ...]:

@@ -77,7 +77,6 @@ class Facts:
     holder: Event | None = None
     guard: int | None = None
     findings: tuple[str, ...] = ()
-    admitted: bool = False
     outcome: Outcome | None = None
     observation: Observation | None = None
 

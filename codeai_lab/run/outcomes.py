@@ -14,11 +14,12 @@ Always true:
       unknown.
   U4. What is kept of an exception is its type and its words, never a path that the system put in.
 
-Not here: recording them (`run.stages`).
+Not here: recording them (`run.acting`, `run.recording`).
 """
 
 from __future__ import annotations
 
+import contextlib
 import inspect
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -85,13 +86,20 @@ def look(read_state: Callable[[], Any] | None) -> Observation | None:
     if read_state is None:
         return None
     try:
-        return Observation(readable=True, state=plain(read_state(), "state"))
+        state = read_state()
+        if _is_undriven(state):
+            _close(state)
+            return Observation(readable=False, error=f"a {type(state).__name__} that nothing drives")
+        return Observation(readable=True, state=plain(state, "state"))
     except Exception as error:
         return Observation(readable=False, error=type(error).__name__)
 
 
 def _told(error: Exception) -> dict[str, str]:
-    words = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+    try:
+        words = str(error.strerror if isinstance(error, OSError) and error.strerror else error)
+    except Exception:  # the report must not be lost because its words cannot be read
+        words = "an exception that cannot be put into words"
     # An exception's words may hold what UTF-8 does not; they are for people, so a replacement will do.
     message = words.encode("utf-8", "replace").decode()[:LONGEST_MESSAGE]
     return {"type": type(error).__name__, "message": message}
@@ -101,8 +109,8 @@ def _is_undriven(output: Any) -> bool:
     return inspect.isawaitable(output) or inspect.isgenerator(output) or inspect.isasyncgen(output)
 
 
-def _close(output: Any) -> None:
+def _close(undriven: Any) -> None:
     """Close it, so that no "never awaited" warning follows."""
-    close = getattr(output, "close", None)
-    if close is not None:
-        close()
+    if inspect.iscoroutine(undriven) or inspect.isgenerator(undriven):
+        with contextlib.suppress(Exception):
+            undriven.close()

@@ -8,6 +8,7 @@ where the decision rests on what look_up saw, the append is conditional on the k
 Always true:
   N1. A request is recorded once, and every later event of its action names it as its cause.
   N2. A decision whose key has moved records nothing.
+  N3. An output or a reading that no line takes is left out and named; status and adapter's error stand.
 
 Not here: what is decided (`run.stages`).
 """
@@ -18,7 +19,12 @@ from dataclasses import replace
 from typing import Any
 
 from codeai_lab.decide.identity import Fingerprint
-from codeai_lab.errors import RefusedRequestError
+from codeai_lab.errors import (
+    LedgerError,
+    OutcomeNotRecordedError,
+    RefusedRequestError,
+    RefusedValueError,
+)
 from codeai_lab.records import (
     ActionRequest,
     ActionResult,
@@ -30,6 +36,10 @@ from codeai_lab.records import (
 )
 from codeai_lab.run.facts import LOOK_AGAIN, Bench, Ended, Facts, Next, Raised
 from codeai_lab.store.protocol import Unchanged
+
+TOO_LONG = (
+    "Too long or too deeply nested for a line of the ledger; keep the bulk in a file and record its digest."
+)
 
 
 def request_draft(bench: Bench, request: ActionRequest, fingerprint: Fingerprint) -> EventDraft:
@@ -77,6 +87,22 @@ def record(bench: Bench, facts: Facts, *parts: tuple[str, dict[str, Any]]) -> tu
         for kind, payload in parts
     ]
     return bench.ledger.append(*drafts, unless_changed=conditions)
+
+
+def record_outcome(bench: Bench, facts: Facts, payload: dict[str, Any]) -> dict[str, Any]:
+    """Append the completion of an attempt and give it as recorded; what no line takes is left out (N3).
+
+    Raises: OutcomeNotRecordedError (indefinite) when the ledger takes none of it; the effect may be there.
+    """
+    for words in (payload, *_ever_shorter(payload)):
+        try:
+            if record(bench, replace(facts, guard=None), ("action.completed", words)):
+                return words
+        except RefusedValueError:
+            continue
+        except LedgerError as error:
+            raise OutcomeNotRecordedError() from error
+    raise OutcomeNotRecordedError()
 
 
 def moved(bench: Bench, facts: Facts) -> Next:
@@ -128,3 +154,12 @@ def complete_early(
             error=error,
         )
     )
+
+
+def _ever_shorter(payload: dict[str, Any]) -> tuple[dict[str, Any], ...]:
+    no_output = {
+        "output": None,
+        "error": payload["error"] or {"code": "output-not-recordable", "message": TOO_LONG},
+    }
+    no_reading = {"observed": payload["observed"] and {"readable": False, "error": TOO_LONG}}
+    return {**payload, **no_output}, {**payload, **no_reading}, {**payload, **no_output, **no_reading}

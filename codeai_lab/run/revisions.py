@@ -16,7 +16,7 @@ Always true:
   H1. The first four keep their defects as found; no stage repairs them behind the reader's back.
   H2. A revision has a look-up, and everything that it decides comes after it.
 
-Not here: what a stage promises (`run.stages`).
+Not here: what a stage promises (`run.stages`, `run.acting`).
 """
 
 from __future__ import annotations
@@ -24,19 +24,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from codeai_lab.errors import RefusedRequestError
+from codeai_lab.run.acting import admit, complete, mark_started, observe, perform
 from codeai_lab.run.facts import Stage
 from codeai_lab.run.stages import (
-    admit,
     append_request,
     check_precondition,
     check_precondition_strictly,
     compare_identity,
-    complete,
     look_up,
     look_up_projection,
-    mark_started,
-    observe,
-    perform,
     receive,
     refuse_unknown,
     replay,

@@ -8,7 +8,7 @@ that it does is a walk along the rule set.
     runtime = Runtime(DuckDBLedger("lab.duckdb"))
     result = runtime.execute_action(request, authority=Authority.of("file.append"), adapter=adapter)
 
-Always true: what is said in `run.stages` and `run.walk`; nothing is added here.
+Always true: what is said in `run.stages`, `run.acting` and `run.walk`; nothing is added here.
 
 Not here: deciding when trying again is wise; that is a policy's business, not the runtime's.
 """
@@ -17,11 +17,13 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable
+from dataclasses import replace
 from uuid import uuid4
 
 from codeai_lab.clock import Clock, SystemClock
 from codeai_lab.decide.authority import NO_AUTHORITY, Authority, PolicyEngine
 from codeai_lab.decide.identity import action_fingerprint
+from codeai_lab.errors import RefusedRequestError
 from codeai_lab.records import ActionRequest, ActionResult, CallRequest, CallResult
 from codeai_lab.run.calls import Provider, invoke_recorded_call
 from codeai_lab.run.facts import Adapter, Bench, Facts, ReadState
@@ -99,7 +101,13 @@ class Runtime:
         adapter: Adapter,
         read_state: ReadState | None = None,
     ) -> Walk:
-        """Give the walk of a request, standing before its first stage; nothing has happened yet."""
+        """Give the walk of a request, standing before its first stage; nothing has happened yet.
+
+        Raises: RefusedRequestError (definite) for an adapter that cannot execute.
+        """
+        if not callable(getattr(adapter, "execute", None)):
+            raise RefusedRequestError("The adapter must have a method execute(request).")
+        request = replace(request)  # a copy: what anyone does to the caller's JSON later changes nothing here
         fingerprint = action_fingerprint(request)
         facts = Facts(
             request=request,

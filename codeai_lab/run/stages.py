@@ -1,4 +1,4 @@
-"""What does each step of a protocol promise?
+"""What is decided before anything is done, and what does each step of it promise?
 
 Chapter: 004, "What CodeAI does": authority first, identity second, replay last.
 
@@ -14,32 +14,34 @@ is a tuple of these functions and nothing else (`run.revisions`); moving one cha
 Always true:
   G1. A stage that decides from what `look_up(decisive)` saw appends only if the key has not moved since.
   G2. A denial is decided and worded from the request and the authority alone.
-  G3. A reader of the world that fails is recorded apart and never hides what the adapter did.
-  G4. One action id is one request: an id that is recorded already is refused.
+  G3. One action id is one request: an id that is recorded already is refused.
 
-Not here: moving from stage to stage (`run.walk`), the projection that look_up reads (`decide.projection`).
+Not here: the stages around the effect (`run.acting`), moving from stage to stage (`run.walk`), the projection
+that look_up reads (`decide.projection`).
 """
 
 from __future__ import annotations
 
 from dataclasses import replace
 
+from codeai_lab.canonical import encoded
 from codeai_lab.decide.identity import (
     differing_dimensions,
     recorded_action_fingerprint,
     stored_digest_disagrees,
 )
 from codeai_lab.decide.projection import project_action_state, project_key_state
-from codeai_lab.errors import (
-    IdempotencyConflictError,
-    LedgerError,
-    OutcomeNotRecordedError,
-    RefusedValueError,
-)
+from codeai_lab.errors import IdempotencyConflictError
 from codeai_lab.records import ActionResult, ActionStatus, EffectState, Event, NextOperation
-from codeai_lab.run.facts import Bench, Ended, Facts, Next, Raised, Stage
-from codeai_lab.run.outcomes import attempt, look
-from codeai_lab.run.recording import complete_early, id_is_taken, moved, record, refusal
+from codeai_lab.run.facts import Bench, Ended, Facts, Next, Raised
+from codeai_lab.run.outcomes import look
+from codeai_lab.run.recording import (
+    complete_early,
+    id_is_taken,
+    moved,
+    record,
+    refusal,
+)
 from codeai_lab.store.protocol import Unchanged
 
 # --- the request ---------------------------------------------------------------------------------------
@@ -87,8 +89,9 @@ def look_up_projection(bench: Bench, facts: Facts) -> Next:
     history = bench.ledger.find(facts.request.idempotency_key)
     seen = project_key_state(history)
     return replace(
-        facts, history=history, seen=seen, recorded=seen.decisive, holder=seen.holder, guard=seen.last_seq
-    )
+        facts, history=history, seen=seen, recorded=seen.decisive, holder=seen.holder, guard=seen.last_seq,
+        findings=(),
+    )  # fmt: skip
 
 
 def require_authority(bench: Bench, facts: Facts) -> Next:
@@ -149,10 +152,9 @@ def refuse_unknown(bench: Bench, facts: Facts) -> Next:
     In progress means that the walk is alive in this process; every other writer is gone, because there is
     only one.
     """
-    open_start = None if facts.seen is None else facts.seen.open_start
-    if open_start is None:
+    if facts.holder is None or facts.seen is None or facts.seen.open_start is None:
         return facts
-    alive = open_start.stream_id in bench.ledger.live_actions
+    alive = facts.holder.event_id in bench.ledger.live_actions
     if not record(bench, facts, refusal(facts, "in-progress" if alive else "effect-unknown", ())):
         return moved(bench, facts)
     return Ended(
@@ -170,8 +172,7 @@ def replay(bench: Bench, facts: Facts) -> Next:
     """Return the recorded outcome as history, whatever it was, and leave the world alone.
 
     Where no stage compared identities before, this is replay by key only (rules of 7a0d43b). The precondition
-    is not
-    looked at again: the original's success may be what changed it.
+    is not looked at again: the original's success may be what changed it.
     """
     if facts.recorded is None:
         return facts
@@ -202,7 +203,7 @@ def replay(bench: Bench, facts: Facts) -> Next:
     )
 
 
-# --- a fresh attempt -----------------------------------------------------------------------------------
+# --- before a fresh attempt -----------------------------------------------------------------------------
 
 
 def check_precondition(bench: Bench, facts: Facts) -> Next:
@@ -213,83 +214,6 @@ def check_precondition(bench: Bench, facts: Facts) -> Next:
 def check_precondition_strictly(bench: Bench, facts: Facts) -> Next:
     """Refuse a drifted world before acting, and one that cannot be read though a state was supplied."""
     return _check_precondition(bench, facts, refuse_unreadable=True)
-
-
-def mark_started(bench: Bench, facts: Facts) -> Next:
-    """Record the start before the adapter runs: from here on the effect is unknown until completed."""
-    record(bench, facts, ("action.execution_started", {"action_id": facts.request.action_id}))
-    return facts
-
-
-def admit(bench: Bench, facts: Facts) -> Next:
-    """Win the key: request, claim and start in one append, only if nobody came since look_up (G1).
-
-    The claim's fencing number is the seq of its event. The loser looks again and is judged again.
-    """
-    own = {"action_id": facts.request.action_id}
-    if not record(bench, facts, ("action.claimed", own), ("action.execution_started", own)):
-        return moved(bench, facts)
-    bench.ledger.live_actions.add(facts.request.action_id)
-    return replace(facts, is_recorded=True, admitted=True)
-
-
-def perform(*caught: type[Exception]) -> Stage:
-    """Give the stage that runs the adapter once; of what it raises, `caught` becomes a FAILED, the rest
-    escapes.
-
-    What escapes leaves a request without an outcome (chapter 004, "Where the cache stops"). An interrupt
-    always escapes.
-    """
-
-    def stage(_: Bench, facts: Facts) -> Next:
-        return replace(facts, outcome=attempt(facts.adapter.execute, facts.request, caught=caught))
-
-    stage.__name__ = f"perform({', '.join(kind.__name__ for kind in caught)})"
-    stage.__doc__ = perform.__doc__
-    return stage
-
-
-def observe(_: Bench, facts: Facts) -> Next:
-    """Read the world again after the adapter, also when it raised: afterwards, not during (G3)."""
-    return replace(facts, observation=look(facts.read_state))
-
-
-def complete(bench: Bench, facts: Facts) -> Next:
-    """Record the outcome. Effect and record are two steps, and nothing makes them one.
-
-    Raises: OutcomeNotRecordedError (indefinite) when the ledger cannot take it: the effect may have happened.
-    """
-    if facts.outcome is None:
-        raise ValueError("complete needs a stage that performs before it")
-    payload = {
-        "action_id": facts.request.action_id,
-        **facts.outcome.as_json(),
-        "effect_possible": True,
-        "observed": None if facts.observation is None else facts.observation.as_json(),
-        "reused_from_action_id": None,
-    }
-    unguarded = replace(facts, guard=None)
-    try:
-        try:
-            record(bench, unguarded, ("action.completed", payload))
-        except RefusedValueError as refused:  # too long for a line: the report stands without the output
-            payload |= {"output": None, "observed": None}
-            payload["error"] = {"code": "output-not-recordable", "message": str(refused)}
-            record(bench, unguarded, ("action.completed", payload))
-    except LedgerError as error:
-        raise OutcomeNotRecordedError() from error
-    failed = facts.outcome.status is ActionStatus.FAILED
-    return Ended(
-        ActionResult(
-            action_id=facts.request.action_id,
-            status=facts.outcome.status,
-            effect_state=EffectState.UNKNOWN if failed else EffectState.OBSERVED,
-            next_operation=NextOperation.RECONCILE_EFFECT if failed else NextOperation.NONE,
-            output=payload["output"],
-            error=payload["error"],
-            observed=payload["observed"],
-        )
-    )
 
 
 def _check_precondition(bench: Bench, facts: Facts, *, refuse_unreadable: bool) -> Next:
@@ -304,7 +228,7 @@ def _check_precondition(bench: Bench, facts: Facts, *, refuse_unreadable: bool) 
             "message": "A precondition was supplied and the current state cannot be read.",
         }
         return complete_early(bench, facts, ActionStatus.FAILED, error, NextOperation.FIX_INPUTS)
-    if reading.state == facts.request.precondition:
+    if encoded(reading.state) == encoded(facts.request.precondition):  # as JSON: True is not 1
         return facts
     error = {
         "code": "precondition-drift",

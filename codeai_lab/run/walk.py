@@ -12,7 +12,7 @@ Always true:
       an orphan.
   M3. After LOOK_AGAIN the walk stands before its look-up, and everything that it had judged is judged again.
 
-Not here: what the stages do (`run.stages`), which there are (`run.revisions`).
+Not here: what the stages do (`run.stages`, `run.acting`), which there are (`run.revisions`).
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from __future__ import annotations
 import weakref
 
 from codeai_lab.records import ActionResult
-from codeai_lab.run.facts import Bench, Ended, Facts, Raised
+from codeai_lab.run.facts import Bench, Ended, Facts, Next, Raised
 from codeai_lab.run.revisions import Revision
 
 
@@ -33,7 +33,9 @@ class Walk:
         self.position = 0
         self._bench = bench
         self._end: ActionResult | BaseException | None = None
-        self._unregister: weakref.finalize[..., Walk] | None = None
+        # Set up before anything can be admitted, so that no interrupt leaves a dead walk registered (M2).
+        self._alive = bench.ledger.live_actions
+        weakref.finalize(self, self._alive.discard, facts.requested.event_id)
 
     @property
     def next_stage(self) -> str | None:
@@ -58,8 +60,12 @@ class Walk:
 
     def run(self) -> ActionResult:
         """Take every stage that is left and give the result, or raise what ended the walk."""
-        while not self.is_over:
-            self.step()
+        try:
+            while not self.is_over:
+                self.step()
+        except BaseException as interrupt:
+            self._finish(interrupt)
+            raise
         return self.result
 
     def step(self) -> str:
@@ -71,22 +77,10 @@ class Walk:
             raise ValueError("the walk is over")
         stage = self.revision.stages[self.position]
         try:
-            after = stage(self._bench, self.facts)
+            self._take(stage(self._bench, self.facts))
         except BaseException as error:
             self._finish(error)
             raise
-        if isinstance(after, Facts):
-            self._register(after)
-            self.facts = after
-            self.position += 1
-        elif isinstance(after, Ended):
-            self._finish(after.result)
-        elif isinstance(after, Raised):
-            self._finish(after.error)
-        else:
-            self.position = next(
-                place for place, name in enumerate(self.revision.stage_names) if name.startswith("look_up")
-            )
         return stage.__name__
 
     def close(self) -> None:
@@ -98,13 +92,22 @@ class Walk:
         where = "over" if self.is_over else f"before {self.next_stage}"
         return f"Walk({self.facts.request.action_id!r}, rules {self.revision.name}, {where})"
 
-    def _register(self, after: Facts) -> None:
-        """Keep the action alive for as long as somebody holds this walk (M2)."""
-        if after.admitted and self._unregister is None:
-            alive = self._bench.ledger.live_actions
-            self._unregister = weakref.finalize(self, alive.discard, after.request.action_id)
+    def _take(self, after: Next) -> None:
+        """Stand where a stage's answer says."""
+        if isinstance(after, Facts):
+            self.facts = after
+            self.position += 1
+        elif isinstance(after, Ended):
+            self._finish(after.result)
+        elif isinstance(after, Raised):
+            self._finish(after.error)
+        else:
+            self.position = next(
+                place for place, name in enumerate(self.revision.stage_names) if name.startswith("look_up")
+            )
 
     def _finish(self, end: ActionResult | BaseException) -> None:
-        self._end = end
-        if self._unregister is not None:
-            self._unregister()
+        """Be over, for the first reason given, and no longer registered as alive."""
+        if self._end is None:
+            self._end = end
+        self._alive.discard(self.facts.requested.event_id)

@@ -4,12 +4,13 @@ Chapter: 004, "Two threads, one key, two effects": single writer as a lock, not 
 
 Idea: one writer for as long as it lives. A file lock, freed by the kernel on death, says that every earlier
 writer is gone; inside the process one core serves every `DuckDBLedger` on the same file, so that a set-up
-cell may be run twice. An append goes to the journal and is durable; DuckDB is filled behind it. What was seen
-since opening is found in memory, what is older through the index.
+cell may be run twice. An append goes to the journal and is durable; DuckDB is filled behind it. What was
+seen since opening is found in memory, what is older through the index.
 
 Always true:
-  D6. Two ledgers on one file in one process are one ledger, whatever name they reached it by.
-  D7. The last one to close frees the lock; so does the end of the process.
+  D7. Two ledgers on one file in one process are one ledger, whatever name they reached it by.
+  D8. The last one to close frees the lock; so does the end of the process.
+  D9. A core that failed is not handed out again: opening the ledger once more opens the files once more.
 
 Not here: appending and finding (`store.core`), repairing at opening (`store.opening`), reading beside the
 writer (`store.reader`).
@@ -21,6 +22,7 @@ import atexit
 import os
 import threading
 from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from types import TracebackType
 from uuid import uuid4
@@ -29,8 +31,9 @@ from codeai_lab.clock import Clock, SystemClock
 from codeai_lab.errors import LedgerClosedError
 from codeai_lab.records import Event, EventDraft
 from codeai_lab.store.core import Core
+from codeai_lab.store.files import Files
 from codeai_lab.store.index import Answer
-from codeai_lab.store.opening import Files, Progress
+from codeai_lab.store.opening import Progress
 from codeai_lab.store.protocol import Unchanged
 
 
@@ -55,15 +58,18 @@ class DuckDBLedger:
         clock: Clock | None = None,
         progress: Progress | None = None,
     ) -> None:
-        self._core = _core_of(Path(path), ledger_id or str(uuid4()), clock or SystemClock(), progress)
+        name = str(uuid4()) if ledger_id is None else ledger_id
+        self._core = _core_of(Files.of(Path(path)), name, clock or SystemClock(), progress)
         self._closed = False
 
     @property
     def ledger_id(self) -> str:
+        """The name that the ledger was given when it was created."""
         return self._core.ledger_id
 
     @property
     def live_actions(self) -> set[str]:
+        """The event ids of the requests whose walk is alive in this process."""
         return self._core.live_actions
 
     @property
@@ -85,12 +91,15 @@ class DuckDBLedger:
         return self._usable().append(drafts, unless_changed)
 
     def read(self, stream_id: str) -> tuple[Event, ...]:
+        """Give the events of one stream in order of seq."""
         return self._usable().history("stream", stream_id)
 
     def find(self, idempotency_key: str) -> tuple[Event, ...]:
+        """Give the events that carry a key in order of seq."""
         return self._usable().history("key", idempotency_key)
 
     def read_all(self) -> Iterator[Event]:
+        """Give every event in order of seq."""
         return self._usable().read_all()
 
     def sql(self, query: str) -> Answer:
@@ -118,9 +127,9 @@ class DuckDBLedger:
         return f"DuckDBLedger({self._core.files.index.name!r}, events={self._core.journal.end.seq})"
 
     def _usable(self) -> Core:
+        self._core.refuse_in_child()
         if self._closed:
             raise LedgerClosedError("The ledger was closed; open it again.")
-        self._core.refuse_in_child()
         return self._core
 
 
@@ -128,11 +137,12 @@ _cores: dict[Path, Core] = {}
 _cores_guard = threading.RLock()
 
 
-def _core_of(path: Path, ledger_id: str, clock: Clock, progress: Progress | None) -> Core:
-    files = Files.of(path.resolve())
+def _core_of(files: Files, ledger_id: str, clock: Clock, progress: Progress | None) -> Core:
     with _cores_guard:
-        core = _cores.get(files.journal) or _same_file(files.journal)
-        if core is None or core.pid != os.getpid():
+        core = _cores.get(files.journal) or _same_file(files)
+        if core is not None and core.journal.failed:
+            core.shut()
+        if core is None or core.closed:
             core = _cores[files.journal] = Core(files, ledger_id, clock, progress)
         core.users += 1
         return core
@@ -142,20 +152,36 @@ def _release(core: Core) -> None:
     with _cores_guard:
         core.users -= 1
         if core.users <= 0:
-            _cores.pop(core.files.journal, None)
-            core.shut()
+            try:
+                core.shut()
+            finally:
+                if _cores.get(core.files.journal) is core:
+                    del _cores[core.files.journal]
 
 
-def _same_file(journal: Path) -> Core | None:
-    """Find a core that has this journal open under another name, a hard link."""
-    if not journal.exists():
-        return None
-    return next((core for path, core in _cores.items() if path.exists() and path.samefile(journal)), None)
+def _same_file(files: Files) -> Core | None:
+    """Find a core that has the journal or the index open under another name, a hard link."""
+    for core in _cores.values():
+        for ours, theirs in ((files.journal, core.files.journal), (files.index, core.files.index)):
+            with suppress(OSError):  # one of them is not there, or hidden from us
+                if ours.samefile(theirs):
+                    return core
+    return None
 
 
 def _shut_all() -> None:
-    for core in list(_cores.values()):
-        core.shut()
+    with ExitStack() as last:
+        for core in _cores.values():
+            last.callback(core.shut)
+
+
+def _leave_to_the_parent() -> None:
+    # In a forked child another thread may have held the guard; and what is open belongs to the parent.
+    global _cores_guard
+    _cores_guard = threading.RLock()
+    _cores.clear()
 
 
 atexit.register(_shut_all)
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_leave_to_the_parent)

@@ -3,8 +3,8 @@
 Chapter: 004, "Checking it without trusting it": evidence is the very lines that were acknowledged.
 
 Idea: a ledger is a text file. Line 0 says which ledger it is; every further line is one event as canonical
-JSON, with its place in a batch ([i, n]) and the SHA-256 of the line before it (`prev`). A batch is whole when
-its n lines are all there; a chain is whole when each `prev` fits the bytes before it.
+JSON, with its place in a batch ([i, n]) and the SHA-256 of the line before it (`prev`). A batch is whole
+when its n lines are all there; a chain is whole when each `prev` fits the bytes before it.
 
     {"kind":"ledger.created","ledger_id":...,"seq":0,...}
     {"batch":[1,2],"event_id":...,"prev":<sha256 of the line above>,"seq":1,...}
@@ -13,10 +13,12 @@ its n lines are all there; a chain is whole when each `prev` fits the bytes befo
 Always true:
   L1. The digest is over the line's raw bytes without its newline, so that no reader has to serialise
       anything.
-  L2. What `decode` accepts, `encode` writes back to the same bytes.
+  L2. What `encode` writes, `decode` reads, and `encode` writes again to the same bytes.
   L3. A line holds at most LONGEST_LINE bytes; a larger payload is refused before anything is written.
+  L4. A payload is an object, names are text, an instant is a whole number; anything else is refused by
+      name.
 
-Not here: files and flushing (`store.journal`).
+Not here: files and flushing (`store.journal`), following the chain (`store.chain`).
 """
 
 from __future__ import annotations
@@ -25,6 +27,7 @@ import hashlib
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
+from operator import itemgetter
 from typing import Any
 
 from codeai_lab.canonical import encoded, plain
@@ -37,6 +40,9 @@ FIELDS = (
     "seq", "event_id", "run_id", "stream_id", "kind", "actor_id",
     "idempotency_key", "recorded_at_us", "causation_id", "payload",
 )  # fmt: skip
+_TEXTS = ("event_id", "run_id", "stream_id", "kind", "actor_id")
+_TEXTS_OR_NULL = ("idempotency_key", "causation_id")
+_MEMBERS = frozenset((*FIELDS, "batch", "prev"))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,16 +60,18 @@ def line_digest(line: bytes) -> str:
 
 
 def encode_creation(*, ledger_id: str, recorded_at_us: int) -> bytes:
-    """Give line 0 of a new ledger, without its newline."""
-    return encoded(
-        {
-            "kind": "ledger.created",
-            "ledger_id": plain(ledger_id, "ledger_id"),
-            "recorded_at_us": recorded_at_us,
-            "schema_version": SCHEMA_VERSION,
-            "seq": 0,
-        }
-    )
+    """Give line 0 of a new ledger, without its newline.
+
+    Raises: RefusedValueError (definite) for an id that is not text or makes the line too long.
+    """
+    created = {
+        "kind": "ledger.created",
+        "ledger_id": _text(ledger_id, "ledger_id"),
+        "recorded_at_us": _instant(recorded_at_us),
+        "schema_version": SCHEMA_VERSION,
+        "seq": 0,
+    }
+    return _short_enough(encoded(created), "ledger_id")
 
 
 def decode_creation(line: bytes) -> str:
@@ -76,7 +84,7 @@ def decode_creation(line: bytes) -> str:
         version = created["schema_version"]
         ledger_id = created["ledger_id"]
         ours = created["kind"] == "ledger.created" and type(version) is int and isinstance(ledger_id, str)
-    except (ValueError, TypeError, KeyError):
+    except (ValueError, TypeError, KeyError, RecursionError):
         ours = False
     if not ours:
         raise NotALedgerError(
@@ -93,20 +101,20 @@ def decode_creation(line: bytes) -> str:
 def place(drafts: Sequence[EventDraft], *, after_seq: int) -> tuple[Event, ...]:
     """Give the drafts their seqs and plain payloads.
 
-    Raises: RefusedValueError (definite) when a payload has no JSON form.
+    Raises: RefusedValueError (definite), naming the field and the place in it that has no JSON form.
     """
     return tuple(
         Event(
             seq=after_seq + number,
-            event_id=plain(draft.event_id, "event_id"),
-            run_id=plain(draft.run_id, "run_id"),
-            stream_id=plain(draft.stream_id, "stream_id"),
-            kind=plain(draft.kind, "kind"),
-            actor_id=plain(draft.actor_id, "actor_id"),
-            idempotency_key=plain(draft.idempotency_key, "idempotency_key"),
-            recorded_at_us=plain(draft.recorded_at_us, "recorded_at_us"),
-            causation_id=plain(draft.causation_id, "causation_id"),
-            payload=plain(draft.payload, "payload"),
+            event_id=_text(draft.event_id, "event_id"),
+            run_id=_text(draft.run_id, "run_id"),
+            stream_id=_text(draft.stream_id, "stream_id"),
+            kind=_text(draft.kind, "kind"),
+            actor_id=_text(draft.actor_id, "actor_id"),
+            idempotency_key=_text_or_null(draft.idempotency_key, "idempotency_key"),
+            causation_id=_text_or_null(draft.causation_id, "causation_id"),
+            recorded_at_us=_instant(draft.recorded_at_us),
+            payload=_object(draft.payload),
         )
         for number, draft in enumerate(drafts, start=1)
     )
@@ -120,13 +128,7 @@ def encode_batch(events: Sequence[Event], *, prev: str) -> tuple[list[Line], lis
     lines, raws = [], []
     for number, event in enumerate(events, start=1):
         line = Line(event=event, batch=(number, len(events)), prev=prev)
-        raw = encode_line(line)
-        if len(raw) > LONGEST_LINE:
-            raise RefusedValueError(
-                "payload",
-                f"the event takes {len(raw):,} bytes and at most {LONGEST_LINE:,} are taken; "
-                "keep the bulk in a file and record its digest",
-            )
+        raw = _short_enough(encode_line(line), "payload")
         lines.append(line)
         raws.append(raw)
         prev = line_digest(raw)
@@ -144,17 +146,42 @@ def decode_line(raw: bytes, *, number: int | None = None) -> Line:
 
     Raises: LedgerDamagedError naming the line.
     """
+    return line_of(decode_members(raw, number=number))
+
+
+def decode_members(raw: bytes, *, number: int | None = None) -> dict[str, Any]:
+    """Read one line as its members, each of the type that a line has; cheaper than a whole `Line`.
+
+    Raises: LedgerDamagedError naming the line.
+    """
     try:
-        fields = json.loads(raw)
-        first, count = fields.pop("batch")
-        prev = fields.pop("prev")
-        event = Event(**fields)
-        whole = number in (None, event.seq) and 1 <= first <= count and isinstance(event.payload, dict)
-    except (ValueError, TypeError, KeyError, AttributeError):
+        members: dict[str, Any] = json.loads(raw)
+        first, count = members["batch"]
+        whole = (
+            members.keys() == _MEMBERS
+            and {int} == {type(members["seq"]), type(first), type(count), type(members["recorded_at_us"])}
+            and number in (None, members["seq"])
+            and 1 <= first <= count
+            and {str} == set(map(type, _texts_of(members)))
+            and {str, type(None)}.issuperset(map(type, _texts_or_nulls_of(members)))
+            and type(members["payload"]) is dict
+        )
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
         whole = False
     if not whole:
         raise damaged(-1 if number is None else number, "is not an event that was written there")
-    return Line(event=event, batch=(first, count), prev=prev)
+    return members
+
+
+def line_of(members: dict[str, Any]) -> Line:
+    """Give the line that has these members, as `decode_members` gave them."""
+    first, count = members.pop("batch")
+    prev = members.pop("prev")
+    return Line(event=Event(**members), batch=(first, count), prev=prev)
+
+
+_texts_of = itemgetter(*_TEXTS, "prev")
+_texts_or_nulls_of = itemgetter(*_TEXTS_OR_NULL)
 
 
 def encode_row(line: Line) -> tuple[Any, ...]:
@@ -174,6 +201,39 @@ def damaged(number: int, what: str) -> LedgerDamagedError:
     """Give the error for a line that is not what was acknowledged."""
     return LedgerDamagedError(
         f"Line {number} of the journal {what}; nothing was changed. "
-        "Copy the ledger's files away, then restore the journal from the index or from a bundle.",
+        "Keep the ledger's files as they are: the index or a bundle may still hold that line.",
         line=number,
     )
+
+
+def _text(value: object, where: str) -> str:
+    if type(value) is not str:
+        raise RefusedValueError(where, f"must be text, not {type(value).__name__}")
+    return str(plain(value, where))
+
+
+def _text_or_null(value: object, where: str) -> str | None:
+    return None if value is None else _text(value, where)
+
+
+def _instant(value: object) -> int:
+    if type(value) is not int:
+        raise RefusedValueError("recorded_at_us", "must be a whole number of microseconds")
+    return int(plain(value, "recorded_at_us"))
+
+
+def _object(value: object) -> dict[str, Any]:
+    if type(value) is not dict:
+        raise RefusedValueError("payload", f"must be a JSON object, not {type(value).__name__}")
+    copied: dict[str, Any] = plain(value, "payload")
+    return copied
+
+
+def _short_enough(raw: bytes, where: str) -> bytes:
+    if len(raw) > LONGEST_LINE:
+        raise RefusedValueError(
+            where,
+            f"the event takes {len(raw):,} bytes and at most {LONGEST_LINE:,} are taken; "
+            "keep the bulk in a file and record its digest",
+        )
+    return raw

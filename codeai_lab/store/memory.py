@@ -5,7 +5,7 @@ Chapter: 004, every example of it: small enough to hold in the head.
 Idea: a list, a lock, and the one check. This is the specification; `DuckDBLedger` must behave the same, and
 explorers use this one, because it can be wound back.
 
-Always true: S1, S2 and S3 of `store.protocol`, held by the same contract test as the file ledger.
+Always true: S1 to S4 of `store.protocol`, held by the same contract test as the file ledger.
 
 Not here: durability; this ledger dies with the process.
 """
@@ -50,12 +50,15 @@ class MemoryLedger:
             return events
 
     def read(self, stream_id: str) -> tuple[Event, ...]:
-        return tuple(event for event in self._events if event.stream_id == stream_id)
+        """Give the events of one stream in order of seq."""
+        return tuple(self._history("stream", stream_id))
 
     def find(self, idempotency_key: str) -> tuple[Event, ...]:
-        return tuple(event for event in self._events if event.idempotency_key == idempotency_key)
+        """Give the events that carry a key in order of seq."""
+        return tuple(self._history("key", idempotency_key))
 
     def read_all(self) -> Iterator[Event]:
+        """Give every event in order of seq."""
         return iter(tuple(self._events))
 
     def snapshot(self) -> tuple[Event, ...]:
@@ -71,11 +74,10 @@ class MemoryLedger:
     def __repr__(self) -> str:
         return f"MemoryLedger({self.ledger_id!r}, events={len(self._events)})"
 
+    def _history(self, by: str, name: str) -> list[Event]:
+        column = "idempotency_key" if by == "key" else "stream_id"
+        return [event for event in self._events if getattr(event, column) == name]
+
     def _moved(self, condition: Unchanged) -> bool:
-        if condition.key is not None:
-            history = self.find(condition.key)
-        elif condition.stream is not None:
-            history = self.read(condition.stream)
-        else:
-            raise ValueError("a condition names a key or a stream")
+        history = self._history(*condition.subject)
         return (history[-1].seq if history else 0) != condition.last_seq

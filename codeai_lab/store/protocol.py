@@ -8,7 +8,8 @@ new has come for this key since I looked*. Claims rest on that comparison; there
 Always true:
   S1. The events of one append are recorded together or not at all, with adjacent seqs, from 1 without gaps.
   S2. A conditional append whose key or stream has moved records nothing and returns nothing.
-  S3. An event id is recorded once.
+  S3. An event id is recorded once in a ledger's whole life.
+  S4. What a caller does to a draft later changes nothing that is recorded.
 
 Not here: `MemoryLedger` (`store.memory`) and `DuckDBLedger` (`store.ledger`), which one contract test holds
 to this.
@@ -25,11 +26,20 @@ from codeai_lab.records import Event, EventDraft
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Unchanged:
-    """A condition: the newest event of this key, or of this stream, still has `last_seq` (0: there is none)."""
+    """A condition: the newest event of this key, or stream, still has `last_seq` (0: there is none)."""
 
     last_seq: int
     key: str | None = None
     stream: str | None = None
+
+    def __post_init__(self) -> None:
+        if (self.key is None) == (self.stream is None):
+            raise ValueError("a condition names a key or a stream, and only one of them")
+
+    @property
+    def subject(self) -> tuple[str, str]:
+        """Whose newest event is meant: ("key", its name) or ("stream", its name)."""
+        return ("stream", str(self.stream)) if self.key is None else ("key", self.key)
 
 
 class Ledger(Protocol):
@@ -42,11 +52,15 @@ class Ledger(Protocol):
 
     @property
     def live_actions(self) -> set[str]:
-        """The ids of the actions whose walk is alive in this process; not durable, since a writer dies whole."""
+        """The event ids of the requests whose walk is alive in this process; not durable."""
         ...
 
     def append(self, *drafts: EventDraft, unless_changed: Sequence[Unchanged] = ()) -> tuple[Event, ...]:
-        """Record events together and durably, and give them with their seqs; give () when a condition failed."""
+        """Record events together and durably, and give them with their seqs; give () when a condition failed.
+
+        Raises: RefusedValueError (definite) for an event id that is recorded already and for a value that no
+            line takes; ValueError for no drafts at all.
+        """
         ...
 
     def read(self, stream_id: str) -> tuple[Event, ...]:

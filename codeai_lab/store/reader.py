@@ -3,12 +3,14 @@
 Chapter: 004, "Do this now", step 1: reopen and confirm it again; design of the ledger: one writer, many
 readers.
 
-Idea: a reader opens the journal, takes no lock, writes nothing and creates nothing. Whole batches are all it
-sees; a batch that is being written does not exist yet. Questions in SQL go to an index of its own, in memory,
-made when the first one is asked.
+Idea: a reader opens the journal, takes no lock, writes nothing and creates nothing. Whole batches are all
+it sees; a batch that is being written does not exist yet. Questions in SQL go to an index of its own, in
+memory, made when the first one is asked.
 
 Always true:
-  V1. What a reader sees is a prefix of the ledger: whole batches, in order, from seq 1.
+  V1. What a reader sees is a prefix of the ledger: whole batches, in order, from seq 1. It may see a batch
+      a moment before it is acknowledged; one that its writer takes back, for want of space, it forgets
+      again.
   V2. A reader changes no byte and makes no file.
   V3. Every line that is read is checked against the chain.
 
@@ -18,93 +20,160 @@ Not here: the full check of files and index (`store.restore`).
 from __future__ import annotations
 
 import os
+import threading
 from collections.abc import Iterator
-from itertools import islice
 from pathlib import Path
 
-from codeai_lab.errors import IndexAheadError, LedgerNotFoundError, LedgerReadOnlyError
+import duckdb
+
+from codeai_lab.errors import (
+    LedgerDamagedError,
+    LedgerError,
+    LedgerNotFoundError,
+    LedgerReadOnlyError,
+    NotALedgerError,
+)
 from codeai_lab.records import Event
+from codeai_lab.store.chain import End, read_batches, read_creation, start_of
+from codeai_lab.store.database import failure
+from codeai_lab.store.files import Files
 from codeai_lab.store.index import Answer, Index
-from codeai_lab.store.journal import End, read_lines, start_of
-from codeai_lab.store.lines import LONGEST_LINE, Line, decode_creation, line_digest
-from codeai_lab.store.opening import CHUNK, Files
+from codeai_lab.store.lines import Line, decode_creation
+from codeai_lab.store.opening import CHUNK, refuse_missing_journal
 
 
 class LedgerReader:
-    """A ledger in a file, open for reading only, live.
+    """A ledger in a file, open for reading only, live; may be used from several threads.
 
     Raises: LedgerNotFoundError, NotALedgerError, LedgerTooNewError, LedgerReadOnlyError, IndexAheadError (the
     journal is missing), each of one sentence.
     """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
-        self._files = Files.of(Path(path).resolve())
+        self._files = Files.of(Path(path))
         self._created = _creation(self._files)
         self.ledger_id = decode_creation(self._created)
+        self._guard = threading.RLock()
         self._index: Index | None = None
         self._indexed = start_of(self._created)
+        self._pid = os.getpid()
 
     def read_all(self) -> Iterator[Event]:
         """Give every event that is whole now, in order of seq.
 
         Raises: LedgerDamagedError naming the first line that is not what was acknowledged.
         """
-        for _, line in read_lines(self._files.journal):
-            yield line.event
+        for _, lines in self._batches(start_of(self._created)):
+            yield from (line.event for line in lines)
 
     def read(self, stream_id: str) -> tuple[Event, ...]:
-        return tuple(line.event for line in self._current_index().by_stream(stream_id))
+        """Give the events of one stream in order of seq."""
+        return self._history("stream", stream_id)
 
     def find(self, idempotency_key: str) -> tuple[Event, ...]:
-        return tuple(line.event for line in self._current_index().by_key(idempotency_key))
+        """Give the events that carry a key in order of seq."""
+        return self._history("key", idempotency_key)
 
     def sql(self, query: str) -> Answer:
-        """Answer one SELECT over `events`, as they are now."""
-        return self._current_index().sql(query)
+        """Answer one SELECT over `events`, as they are now.
+
+        Raises: QueryRefusedError for anything but one SELECT, and for a query that fails.
+        """
+        with self._guard:
+            try:
+                return self._current_index().sql(query)
+            except duckdb.Error as error:
+                self.close()
+                raise failure(error) from None
 
     def close(self) -> None:
         """Let go of the index in memory."""
-        if self._index is not None:
-            self._index.close()
-            self._index = None
-            self._indexed = start_of(self._created)
+        with self._guard:
+            if self._index is not None:
+                self._index.close()
+            self._forget()
+
+    def __enter__(self) -> LedgerReader:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
 
     def __repr__(self) -> str:
         return f"LedgerReader({self._files.index.name!r})"
 
+    def _history(self, by: str, name: str) -> tuple[Event, ...]:
+        with self._guard:
+            return tuple(line.event for line in self._current_index().history(by, name))
+
     def _current_index(self) -> Index:
         """Give the index in memory with everything that is whole now; half-filled, it is thrown away."""
-        if self._index is None:
-            self._index = Index(":memory:")
-            self._index.create(self._created)
-            self._index.settle()
+        if self._pid != os.getpid():
+            self._pid = os.getpid()
+            self._forget()  # in a forked child the index is the parent's
         try:
-            for chunk in _chunks(read_lines(self._files.journal, after=self._indexed)):
-                size = self._indexed.size + sum(len(raw) + 1 for raw, _ in chunk)
-                raw, last = chunk[-1]
-                self._indexed = End(size=size, seq=last.event.seq, digest=line_digest(raw))
-                self._index.add([line for _, line in chunk], self._indexed)
+            return self._filled_index()
+        except LedgerDamagedError:
+            # What was read before may have been taken back by the writer: once more from the beginning.
+            self.close()
+            return self._filled_index()
         except BaseException:
             self.close()
             raise
+
+    def _filled_index(self) -> Index:
+        if self._index is None or self._files.journal.stat().st_size < self._indexed.size:
+            self.close()
+            self._index = Index(":memory:")
+            self._index.create(self._created)
+            self._index.settle()
+        some: list[Line] = []
+        end = self._indexed
+        for end, lines in self._batches(self._indexed):
+            some += lines
+            if len(some) >= CHUNK:
+                self._index.add(some, end)
+                self._indexed, some = end, []
+        if some:
+            self._index.add(some, end)
+            self._indexed = end
         return self._index
 
+    def _forget(self) -> None:
+        self._index = None
+        self._indexed = start_of(self._created)
 
-def _chunks(lines: Iterator[tuple[bytes, Line]]) -> Iterator[list[tuple[bytes, Line]]]:
-    while chunk := list(islice(lines, CHUNK)):
-        yield chunk
+    def _batches(self, after: End) -> Iterator[tuple[End, list[Line]]]:
+        """Give the whole batches after an end; where one does not fit, look once more."""
+        doubted = None
+        while True:
+            try:
+                for end, batch in read_batches(self._files.journal, after=after):
+                    yield end, [line for _, line in batch]
+                    after = end
+                return
+            except LedgerDamagedError:
+                # The writer may have taken a batch back and written another one just while it was read.
+                if doubted == after:
+                    raise
+                doubted = after
+            except OSError as error:
+                raise _unreadable(self._files, error) from None
 
 
 def _creation(files: Files) -> bytes:
     try:
-        with files.journal.open("rb") as file:
-            return file.readline(LONGEST_LINE).rstrip(b"\n")
+        created = read_creation(files.journal)
     except FileNotFoundError:
-        if files.index.exists():
-            raise IndexAheadError(
-                f"The journal of {files.index.name} is missing. Run: codeai-lab restore {files.index.name}",
-                missing=(1, 1),
-            ) from None
+        refuse_missing_journal(files)
         raise LedgerNotFoundError(f"There is no ledger called {files.index.name} here.") from None
     except OSError as error:
-        raise LedgerReadOnlyError(f"{files.journal.name} cannot be read ({error.strerror}).") from None
+        raise _unreadable(files, error) from None
+    if not created:
+        refuse_missing_journal(files)
+        raise NotALedgerError(f"{files.journal.name} is empty or is not a ledger of codeai_lab.")
+    return created
+
+
+def _unreadable(files: Files, error: OSError) -> LedgerError:
+    return LedgerReadOnlyError(f"{files.journal.name} cannot be read ({error.strerror}).")

@@ -2,12 +2,13 @@
 
 Chapter: 004, "Checking it without trusting it"; the ledger must stand up to the same doubt as a bundle.
 
-Idea: an ordinary opening looks at the end of the journal and at the index's mark. The full check reads every
-line, follows the chain, and compares with the index. Where the journal has lost acknowledged lines that the
-index still has, `restore` writes them back, and only if they fit the chain on both sides.
+Idea: an ordinary opening looks at the end of the journal and at the index's mark. The full check reads
+every line, follows the chain, and compares with the index's mark. Where the journal has lost acknowledged
+lines that the index still has, `restore` writes them back, and only if they fit the chain on both sides.
 
 Always true:
-  T1. A check changes nothing and takes no lock.
+  T1. A check changes nothing and waits for nobody; beside a writer, which keeps its index to itself, it
+      leaves the mark out.
   T2. A restore appends to the journal or makes a missing one; it changes no line that is there.
   T3. What is written back gives the digests that were acknowledged, or nothing is written.
 
@@ -21,20 +22,14 @@ from pathlib import Path
 
 import duckdb
 
-from codeai_lab.errors import LedgerError, LedgerNotFoundError
-from codeai_lab.store.core import lock_files
+from codeai_lab.errors import LedgerError, LedgerInUseError, LedgerNotFoundError
+from codeai_lab.store.chain import check_lines, find_tail, read_creation, start_of
+from codeai_lab.store.database import failure
+from codeai_lab.store.files import Files, lock_files, unusable
 from codeai_lab.store.index import Index, Mark
-from codeai_lab.store.journal import (
-    Journal,
-    create,
-    find_tail,
-    flush_folder,
-    read_lines,
-    set_tail_aside,
-    start_of,
-)
+from codeai_lab.store.journal import Journal, create, set_aside, settle_end
 from codeai_lab.store.lines import decode_creation, encode_line, line_digest
-from codeai_lab.store.opening import Files, Progress
+from codeai_lab.store.opening import CHUNK, Progress, read_mark, refuse_ahead, refuse_missing_journal
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,19 +41,28 @@ class Checked:
 
 
 def check(path: Path, *, progress: Progress | None = None) -> Checked:
-    """Read every line of a ledger's journal and follow the chain.
+    """Read every line of a ledger's journal, follow the chain, and compare with the index's mark.
 
-    Raises: LedgerDamagedError naming the first line that is not what was acknowledged.
+    Raises: LedgerDamagedError naming the first line that is not what was acknowledged; IndexAheadError when
+        the journal has lost lines.
     """
-    files = Files.of(path.resolve())
+    files = Files.of(Path(path))
+    if not files.journal.exists() or not read_creation(files.journal):
+        refuse_missing_journal(files)
     if not files.journal.exists():
-        raise LedgerNotFoundError(f"There is no journal of {files.index.name} here.")
+        raise LedgerNotFoundError(f"There is no ledger called {files.index.name} here.")
     tail = find_tail(files.journal)
-    events = 0
-    for events, _ in enumerate(read_lines(files.journal), start=1):
-        if progress is not None and events % 10_000 == 0:
-            progress(events, max(events, tail.end.seq))
-    return Checked(ledger_id=tail.ledger_id, events=events)
+    end = start_of(tail.created)
+    for number, end in enumerate(check_lines(files.journal)):
+        if progress is not None and number % CHUNK == CHUNK - 1:
+            progress(end.seq, max(end.seq, tail.end.seq))
+    try:
+        mark = read_mark(files) if files.index.exists() else None
+    except LedgerInUseError:
+        mark = None
+    if mark is not None and mark.created == tail.created:
+        refuse_ahead(files, mark, end)
+    return Checked(ledger_id=tail.ledger_id, events=end.seq)
 
 
 def restore(path: Path) -> int:
@@ -66,64 +70,68 @@ def restore(path: Path) -> int:
 
     Raises: LedgerError when the index is missing or unreadable, or its lines do not fit the journal's.
     """
-    files = Files.of(path.resolve())
+    files = Files.of(Path(path))
     if not files.index.exists():
         raise LedgerNotFoundError(
             f"There is no index called {files.index.name} here; nothing can be restored from it."
         )
     with lock_files(files):
-        index, mark = _readable(files)
+        mark = read_mark(files)
+        if mark is None:
+            raise LedgerError(
+                f"The index {files.index.name} is unreadable, lacks rows or is none of ours; "
+                "nothing can be restored from it."
+            )
         try:
-            return _write_back(files, index, mark)
-        finally:
-            index.close()
+            return _write_back(files, mark)
+        except duckdb.Error as error:
+            raise failure(error) from None
+        except OSError as error:
+            raise unusable(files, error) from None
 
 
-def _write_back(files: Files, index: Index, mark: Mark) -> int:
-    if files.journal.exists():
-        tail = find_tail(files.journal)
-        if tail.created != mark.created:
-            raise LedgerError(
-                f"The index {files.index.name} belongs to another ledger; nothing was restored."
-            )
-        end = tail.end
-    else:
+def _write_back(files: Files, mark: Mark) -> int:
+    begun = files.journal.exists() and read_creation(files.journal) != b""
+    tail = find_tail(files.journal) if begun else None
+    if tail is None:
         decode_creation(mark.created)
-        tail, end = None, start_of(mark.created)
-    raws, prev = [], end.digest
-    for line in index.lines(after_seq=end.seq):
-        if line.prev != prev:
-            raise LedgerError(
-                f"Event {line.event.seq} of the index does not follow the journal; nothing was restored."
-            )
-        raws.append(encode_line(line))
-        prev = line_digest(raws[-1])
-    if prev != mark.end.digest or end.seq + len(raws) != mark.end.seq:
+        end = start_of(mark.created)
+    elif tail.created != mark.created:
+        raise LedgerError(f"The index {files.index.name} belongs to another ledger; nothing was restored.")
+    else:
+        end = tail.end
+        if mark.end.seq <= end.seq:
+            refuse_ahead(files, mark, end)
+            return 0
+    raws, last_digest = _lost_lines(files, after_seq=end.seq, prev=end.digest)
+    if last_digest != mark.end.digest or end.seq + len(raws) != mark.end.seq:
         raise LedgerError("The index does not reach what was acknowledged; nothing was restored.")
     if tail is None:
+        if files.journal.exists():
+            set_aside(files.journal)
         create(files.journal, [mark.created, *raws])
-    elif raws:
-        set_tail_aside(files.journal, tail)
-        journal = Journal(files.journal, end)
-        try:
-            journal.append(raws, last_digest=prev)
-        finally:
-            journal.close()
-        flush_folder(files.journal.parent)
+        return len(raws)
+    settle_end(files.journal, tail)
+    journal = Journal(files.journal, end)
+    try:
+        journal.append(raws, last_digest=last_digest)
+    finally:
+        journal.close()
     return len(raws)
 
 
-def _readable(files: Files) -> tuple[Index, Mark]:
+def _lost_lines(files: Files, *, after_seq: int, prev: str) -> tuple[list[bytes], str]:
+    """Give the index's lines above a seq as they were written, and the digest of the last."""
+    index = Index(str(files.index), read_only=True)
     try:
-        index = Index(str(files.index))
-    except duckdb.Error:
-        raise LedgerError(
-            f"The index {files.index.name} cannot be read; nothing can be restored from it."
-        ) from None
-    mark = index.mark()
-    if mark is None:
+        raws = []
+        for line in index.lines(after_seq=after_seq):
+            if line.prev != prev:
+                raise LedgerError(
+                    f"Event {line.event.seq} of the index does not follow the journal; nothing was restored."
+                )
+            raws.append(encode_line(line))
+            prev = line_digest(raws[-1])
+        return raws, prev
+    finally:
         index.close()
-        raise LedgerError(
-            f"The index {files.index.name} lacks rows or is none of ours; nothing was restored."
-        )
-    return index, mark

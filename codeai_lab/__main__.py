@@ -1,0 +1,5 @@
+"""What does `python -m codeai_lab` do? The same as `codeai-lab`."""
+
+from codeai_lab.cli import main
+
+main()

@@ -1,0 +1,150 @@
+"""How is evidence frozen, verified and damaged from a terminal?
+
+Chapter: 004, "Checking it without trusting it".
+
+Idea: three commands around the room `prove`. `verify` prints findings by their codes; `corrupt` makes a
+damaged copy, so that a reader can see each finding happen.
+
+Always true:
+  EV1. `verify` says the same as the stand-alone script on the same bundle.
+  EV2. `corrupt` never touches the bundle that it is given.
+
+Not here: what is checked (`prove.verify`), how each corruption works (`prove.corruptions`).
+"""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from codeai_lab.cli.printing import print_json, progress
+from codeai_lab.errors import BundleError
+
+if TYPE_CHECKING:
+    from codeai_lab.prove.verify import Finding, Report
+
+
+@click.command()
+@click.argument("lesson")
+@click.option(
+    "--to",
+    required=True,
+    metavar="DIR",
+    type=click.Path(path_type=Path),
+    help="The folder that becomes the bundle.",
+)
+@click.option("--revision", metavar="R", default="lab", show_default=True, help="The rule set to play under.")
+@click.option(
+    "--notebook", metavar="FILE", type=click.Path(path_type=Path), help="An executed notebook to put into it."
+)
+def freeze(lesson: str, to: Path, revision: str, notebook: Path | None) -> None:
+    """Play LESSON and write the run as an evidence bundle."""
+    from codeai_lab.lessons import lesson_named
+    from codeai_lab.lessons.freezing import freeze_lesson
+    from codeai_lab.run.revisions import revision_named
+
+    chosen, rules = lesson_named(lesson), revision_named(revision)
+    if notebook is not None and not notebook.is_file():
+        raise BundleError(f"There is no notebook called {notebook.name}.")
+    with progress(f"{lesson} under {revision}") as advance:
+        digest = freeze_lesson(
+            chosen, rules, to, notebook=notebook, progress=lambda case: advance(case, 0, 0)
+        )
+    click.echo(f"{to.name} holds {lesson} under {revision}.")
+    click.echo(f"Keep its digest somewhere else: {digest}")
+
+
+@click.command()
+@click.argument("bundle", type=click.Path(path_type=Path))
+@click.option("--expect", metavar="DIGEST", help="The digest that was kept outside the bundle.")
+@click.option(
+    "--notebook", "run_notebook", is_flag=True, help="Also run the notebook inside and compare its bytes."
+)
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+def verify(bundle: Path, expect: str | None, run_notebook: bool, as_json: bool) -> None:
+    """Check BUNDLE without trusting it: files, chain, meaning, and with --expect its completeness."""
+    from codeai_lab.prove.verify import CannotVerify
+    from codeai_lab.prove.verify import verify as verified
+
+    try:
+        with progress(f"verify {bundle.name}"):
+            report = verified(bundle, expect)
+    except CannotVerify as error:
+        raise BundleError(str(error)) from None
+    if run_notebook and report.valid:
+        report = with_notebook(bundle, report)
+    if as_json:
+        print_json(report.as_json())
+    else:
+        _print_report(bundle, report)
+    if not report.valid or report.complete == "no":
+        raise click.exceptions.Exit(1)
+
+
+@click.command()
+@click.argument("bundle", required=False, type=click.Path(path_type=Path))
+@click.argument("kind", required=False)
+@click.option(
+    "--to", metavar="DIR", type=click.Path(path_type=Path), help="The folder that becomes the damaged copy."
+)
+@click.option("--list", "list_kinds", is_flag=True, help="List the kinds that are caught from inside.")
+@click.option("--outside", is_flag=True, help="With --list: those that only an outside digest catches.")
+def corrupt(bundle: Path | None, kind: str | None, to: Path | None, list_kinds: bool, outside: bool) -> None:
+    """Make a copy of BUNDLE that is damaged in one named way."""
+    from codeai_lab.prove import corrupt as corrupting
+
+    if list_kinds or outside:
+        for one in corrupting.KINDS:
+            if one.outside == outside:
+                click.echo(f"{one.name:<28} {one.summary}")
+        return
+    if bundle is None or kind is None or to is None:
+        raise click.UsageError(
+            "Name a bundle, a kind and --to DIR; `codeai-lab corrupt --list` names the kinds."
+        )
+    corrupting.corrupt(bundle, kind, to)
+    click.echo(f"{to.name} is a copy of {bundle.name}, damaged: {kind}.")
+
+
+def with_notebook(bundle: Path, report: Report) -> Report:
+    """Run a copy of the bundle's notebook and add a finding when its bytes differ."""
+    from codeai_lab.cli.sync import State, sync
+    from codeai_lab.prove.verify import Finding
+
+    stored = bundle / "data" / "notebook.ipynb"
+    if not stored.is_file():
+        raise BundleError(f"{bundle.name} holds no notebook; verify it without --notebook.")
+    with tempfile.TemporaryDirectory(prefix="codeai-lab-") as scratch:
+        copy = Path(scratch) / "notebook.ipynb"
+        copy.write_bytes(stored.read_bytes())
+        outcome = sync([copy], check=True)[0]
+    if outcome.state is State.SAME:
+        return report
+    finding = Finding(code="notebook-differs", where="data/notebook.ipynb", message=outcome.why)
+    return type(report)(valid=False, complete=report.complete, findings=(*report.findings, finding))
+
+
+def pinned_bundles() -> dict[str, tuple[Path, str]]:
+    """Give the checkout's pinned bundles: name -> (folder, digest in the index); none outside one."""
+    from codeai_lab.prove.bundle import read_index
+
+    for root in (Path.cwd(), *Path.cwd().parents, Path(__file__).resolve().parents[2]):
+        index = root / "evidence" / "index.json"
+        if index.is_file():
+            return {name: (index.parent / name, digest) for name, digest in sorted(read_index(index).items())}
+    return {}
+
+
+def _print_report(bundle: Path, report: Report) -> None:
+    click.echo(f"{bundle.name}: {'valid' if report.valid else 'not valid'}; complete: {report.complete}")
+    for finding in report.findings:
+        click.echo(_line(finding))
+    if report.valid and report.complete == "not checked":
+        click.echo("  Completeness needs the digest that was kept outside: --expect DIGEST.")
+
+
+def _line(finding: Finding) -> str:
+    return f"  {finding.code}  {finding.where}: {finding.message}"

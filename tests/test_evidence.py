@@ -1,0 +1,82 @@
+"""Are the pinned bundles what the index says, and what the program would freeze again?"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from codeai_lab.errors import CorruptionDoesNotApplyError
+from codeai_lab.lessons import lesson_named
+from codeai_lab.lessons.freezing import freeze_lesson
+from codeai_lab.prove import corrupt
+from codeai_lab.prove.bundle import read_index
+from codeai_lab.prove.verify import verify
+from codeai_lab.run.revisions import revision_named
+
+EVIDENCE = Path(__file__).parents[1] / "evidence"
+PINNED = read_index(EVIDENCE / "index.json")
+# What may differ between two freezes: where it ran, the verifier of that day, digests over them.
+VARIES = {"data/environment.json", "data/verify.py", "manifest-sha256.txt", "tagmanifest-sha256.txt"}
+
+
+def test_the_index_names_every_bundle_and_nothing_else() -> None:
+    """A bundle that nobody holds a digest of is no pinned evidence."""
+    assert sorted(PINNED) == sorted(
+        path.parent.relative_to(EVIDENCE).as_posix() for path in EVIDENCE.glob("*/*/bagit.txt")
+    )
+
+
+def test_there_is_a_bundle_of_retry_effects_for_every_rule_set() -> None:
+    """The lab's and one for each historical rule set."""
+    assert {name.rsplit("-", 1)[1] for name in PINNED if name.startswith("retry-effects/")} == {
+        "7a0d43b", "a1b562a", "1b3c7a2", "88d1291", "lab",
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("name", sorted(PINNED))
+def test_a_pinned_bundle_is_valid_and_complete(name: str) -> None:
+    """The verifier accepts it with the digest that is kept outside it."""
+    report = verify(EVIDENCE / name, PINNED[name])
+
+    assert (report.valid, report.complete, list(report.findings)) == (True, "yes", [])
+
+
+@pytest.mark.parametrize("name", sorted(PINNED))
+def test_a_pinned_bundle_is_what_would_be_frozen_again(name: str, tmp_path: Path) -> None:
+    """Same lesson, same rules: the same bytes, apart from what names the place and the day's verifier."""
+    lesson, _, rest = name.partition("/")
+    freeze_lesson(lesson_named(lesson), revision_named(rest.rsplit("-", 1)[1]), tmp_path / "again")
+
+    assert bytes_of(tmp_path / "again") == bytes_of(EVIDENCE / name)
+
+
+@pytest.mark.parametrize("name", sorted(PINNED))
+def test_every_corruption_of_a_pinned_bundle_is_named(name: str, tmp_path: Path) -> None:
+    """Inside kinds by their own code, and no two alike; outside kinds by the outside digest alone."""
+    seen: dict[frozenset[str], str] = {}
+    applied = 0
+    for kind in corrupt.KINDS:
+        damaged = tmp_path / kind.name
+        try:
+            corrupt.corrupt(EVIDENCE / name, kind.name, damaged)
+        except CorruptionDoesNotApplyError:
+            continue
+        applied += 1
+        alone, expected = verify(damaged), verify(damaged, PINNED[name])
+        assert not expected.valid
+        assert alone.valid == kind.outside, kind.name
+        if not kind.outside:
+            codes = frozenset(finding.code for finding in alone.findings)
+            assert kind.code in codes, kind.name
+            assert codes not in seen, f"{kind.name} and {seen.get(codes)} are found alike"
+            seen[codes] = kind.name
+    assert applied > 20
+
+
+def bytes_of(bundle: Path) -> dict[str, bytes]:
+    return {
+        name: path.read_bytes()
+        for path in bundle.rglob("*")
+        if path.is_file() and (name := path.relative_to(bundle).as_posix()) not in VARIES
+    }
