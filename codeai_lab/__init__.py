@@ -4,8 +4,8 @@ The front door: the names that a reader of the chapters types, each loaded when 
 `import codeai_lab` costs nothing and reaches for no database, no plot and no widget.
 
 Read the source in the order of a request's way: `records`, `decide.identity`, `decide.authority`,
-`run.stages`, `run.revisions`, `run.walk`, `run.runtime`, `store.core`, `decide.projection`,
-`decide.witnesses`, `prove.verify`.
+`run.stages`, `run.acting`, `run.revisions`, `run.walk`, `run.runtime`, `store.core`,
+`decide.projection`, `decide.witnesses`, `prove.verify`.
 """
 
 from __future__ import annotations

@@ -79,13 +79,16 @@ RETRY_EDGES = Lesson(
         ),
         Case(
             name="moved-by-its-own-success",
-            question="The action moves the world from A to B; the identical request comes again.",
+            question="The action moves the world from A to B; the request comes again at B, and again at A.",
             asks=(
                 Ask(id="m1", key="km", precondition="state-A", world="state-A", moves="state-B"),
                 Ask(id="m2", key="km", precondition="state-A"),
+                Ask(id="m3", key="km", precondition="state-A", world="state-A"),
             ),
             otherwise=Expected(
-                statuses=("succeeded", "succeeded"), reused_from=(None, "m1"), effects_world=1
+                statuses=("succeeded", "succeeded", "succeeded"),
+                reused_from=(None, "m1", "m1"),
+                effects_world=1,
             ),
         ),
         Case(

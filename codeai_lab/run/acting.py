@@ -23,6 +23,7 @@ from codeai_lab.records import ActionResult, ActionStatus, EffectState, NextOper
 from codeai_lab.run.facts import Bench, Ended, Facts, Next, Stage
 from codeai_lab.run.outcomes import attempt, look
 from codeai_lab.run.recording import moved, record, record_outcome
+from codeai_lab.run.stages import require_authority
 
 
 def mark_started(bench: Bench, facts: Facts) -> Next:
@@ -35,8 +36,12 @@ def mark_started(bench: Bench, facts: Facts) -> Next:
 def admit(bench: Bench, facts: Facts) -> Next:
     """Win the key: request, claim and start in one append, only if nobody came since look_up (T1).
 
-    The claim's fencing number is the seq of its event. The loser looks again and is judged again.
+    Authority is judged once more: a walk may have been held until its grant expired. The claim's fencing
+    number is the seq of its event. The loser looks again and is judged again.
     """
+    judged = require_authority(bench, facts)
+    if judged is not facts:
+        return judged
     own = {"action_id": facts.request.action_id}
     # Alive before it is recorded: nobody may see the start of a walk that seems dead. The walk takes it back.
     bench.ledger.live_actions.add(facts.requested.event_id)

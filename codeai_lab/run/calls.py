@@ -30,7 +30,13 @@ from codeai_lab.decide.identity import (
     recorded_call_fingerprint,
     vars_of_call,
 )
-from codeai_lab.errors import IdempotencyConflictError, RefusedRequestError
+from codeai_lab.errors import (
+    IdempotencyConflictError,
+    LedgerError,
+    OutcomeNotRecordedError,
+    RefusedRequestError,
+    RefusedValueError,
+)
 from codeai_lab.records import CallRequest, CallResult, Event, EventDraft
 from codeai_lab.run.facts import Bench
 from codeai_lab.store.protocol import Unchanged
@@ -79,9 +85,13 @@ def _ask(
 
     record("call.manifest", fingerprint=fingerprint.as_json())
     record("attempt.started", attempt=1)
-    response = plain(provider.respond(call), "response")
-    record("attempt.observed", attempt=1, response=response)
-    record("call.completed", status="succeeded", replayed=False, original_call_id=None, response=response)
+    response = provider.respond(call)
+    try:
+        response = plain(response, "response")
+        record("attempt.observed", attempt=1, response=response)
+        record("call.completed", status="succeeded", replayed=False, original_call_id=None, response=response)
+    except (RefusedValueError, LedgerError) as error:
+        raise OutcomeNotRecordedError() from error  # the provider was asked: that much is done
     return CallResult(call_id=call.call_id, response=response, replayed=False, original_call_id=call.call_id)
 
 

@@ -84,13 +84,15 @@ def look_up(bench: Bench, facts: Facts) -> Next:
 def look_up_projection(bench: Bench, facts: Facts) -> Next:
     """Read what the whole history of the key says, and remember how far it reached (G1).
 
-    Denials and failures before the start decide nothing; a start without a completion does.
+    Denials and failures before the start decide nothing; a start without a completion does. A request that an
+    earlier stage recorded does not stand in its own way.
     """
     history = bench.ledger.find(facts.request.idempotency_key)
-    seen = project_key_state(history)
+    others = tuple(event for event in history if event.stream_id != facts.request.action_id)
+    seen = project_key_state(others)
     return replace(
-        facts, history=history, seen=seen, recorded=seen.decisive, holder=seen.holder, guard=seen.last_seq,
-        findings=(),
+        facts, history=others, seen=seen, recorded=seen.decisive, holder=seen.holder,
+        guard=history[-1].seq if history else 0, findings=(),
     )  # fmt: skip
 
 

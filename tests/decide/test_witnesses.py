@@ -139,6 +139,23 @@ def test_the_labels_by_row(
     assert heard.labels[-1] == label
 
 
+def test_a_duplicate_is_the_later_one() -> None:
+    """W3: of two equal effects the one that came second is the duplicate, and nobody else is."""
+    heard = hear(
+        events(*SUCCESS, *AGAIN, done("b", "succeeded", True), asked("c"), done("c", "denied", False)),
+        receipts(("a", "x"), ("b", "x")),
+        summary=2,
+    )
+    assert heard.labels == (None, "duplicate", "denied")
+    bystander = (asked("c", key="k3"), begun("c", "k3"), done("c", "succeeded", True, key="k3"))
+    heard = hear(
+        events(*SUCCESS, *AGAIN, done("b", "succeeded", True), *bystander),
+        receipts(("a", "x"), ("b", "x"), ("c", "y")),
+        summary=3,
+    )
+    assert heard.labels == (None, "duplicate", None)
+
+
 def test_the_labels_are_six() -> None:
     """Six words, spelled as in every row."""
     assert [*Label] == ["retry", "replay", "duplicate", "refused", "denied", "unknown"]

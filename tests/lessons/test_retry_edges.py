@@ -35,6 +35,13 @@ def replayed(
     )  # fmt: skip
 
 
+def thrice(*kinds: str) -> Row:
+    return (
+        ["succeeded"] * 3, [None, "m1", "m1"], [None] * 3, [1, 1], 1, [None, "replay", "replay"],
+        [*kinds, R, C, R, C],
+    )  # fmt: skip
+
+
 def interrupted(*kinds: str) -> Row:
     return (
         [None, "succeeded"], [None, None], ["KeyboardInterrupt", None], [1, 2], 2, ["unknown", "duplicate"],
@@ -80,9 +87,9 @@ GOLDEN: dict[str, dict[str, Row]] = {
         ),
     },
     "moved-by-its-own-success": {
-        "otherwise": replayed("succeeded", "m1", [1, 1], 1, None, R, C),
-        "88d1291": replayed("succeeded", "m1", [1, 1], 1, None, R, S, C),
-        "lab": replayed("succeeded", "m1", [1, 1], 1, None, *LAB),
+        "otherwise": thrice(R, C),
+        "88d1291": thrice(R, S, C),
+        "lab": thrice(*LAB),
     },
     "precondition-unreadable": {
         "otherwise": (["succeeded"], [None], [None], [1, 1], 1, [None], [R, C]),

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from codeai_lab.decide.identity import call_fingerprint
-from codeai_lab.errors import IdempotencyConflictError, RefusedRequestError
+from codeai_lab.errors import IdempotencyConflictError, OutcomeNotRecordedError, RefusedRequestError
 from codeai_lab.records import CallRequest, Event
 from codeai_lab.run.effects import CountingProvider
 from codeai_lab.run.revisions import LAB, REVISIONS, Revision
@@ -237,3 +237,19 @@ def test_what_the_caller_does_to_a_response_changes_no_record(ledger: Ledger, ru
         assert result.response == {"lines": ["one"]}
         result.response["lines"].append("forged")
         answer["lines"].append("forged")
+
+
+def test_a_response_that_cannot_be_recorded_leaves_it_open_what_was_done(
+    memory: MemoryLedger, runtime_on: RuntimeOn
+) -> None:
+    """The provider was asked, so the error is indefinite and names reconciling."""
+
+    class Odd:
+        def respond(self, _: CallRequest) -> object:
+            return {1, 2}
+
+    with pytest.raises(OutcomeNotRecordedError) as raised:
+        runtime_on(memory).invoke_recorded_call(call("c1"), provider=Odd())
+
+    assert not raised.value.definite
+    assert [event.kind for event in memory.read_all()][-1] == "attempt.started"

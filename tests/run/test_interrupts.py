@@ -139,8 +139,8 @@ def test_no_rule_set_records_an_interrupt_as_a_failure(
 # --- an interrupt at every line ------------------------------------------------------------------------
 
 
-def interrupted_at(number: int, act: Callable[[], object]) -> bool:
-    """Run `act` with a Ctrl-C at the n-th line of ours that it reaches; say whether it reached that many."""
+def interrupted_at(number: int, act: Callable[[], object]) -> KeyboardInterrupt | None:
+    """Run `act` with a Ctrl-C at the n-th line of ours that it reaches; give the interrupt, if any."""
     reached = 0
 
     def within(frame: FrameType, event: str, _: Any) -> Any:
@@ -161,11 +161,11 @@ def interrupted_at(number: int, act: Callable[[], object]) -> bool:
     sys.settrace(entered)
     try:
         act()
-    except KeyboardInterrupt:
-        pass
+    except KeyboardInterrupt as interrupt:
+        return interrupt
     finally:
         sys.settrace(before)
-    return reached >= number
+    return None
 
 
 def sweep(
@@ -177,13 +177,14 @@ def sweep(
     while True:
         on, adapter, key = ledger(), Acting(), f"k{number}"
         runtime = runtime_on(on, ids=f"n{number}")
-        reached = interrupted_at(
+        # Held, as a notebook holds its last traceback, and every frame with it.
+        interrupt = interrupted_at(
             number,
             lambda name=f"a{number}", key=key, runtime=runtime, adapter=adapter: runtime.execute_action(
                 req(name, key), authority=auth, adapter=adapter
             ),
         )
-        if not reached:
+        if interrupt is None:
             assert adapter.effects == 1
             return said
         assert on.live_actions == set(), f"still registered after an interrupt at line {number}"

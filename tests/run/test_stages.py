@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -273,6 +274,29 @@ def test_a_stored_digest_that_disagrees_is_a_finding_and_decides_nothing(
         runtime.execute_action(req("a3", instruction="something else"), authority=auth, adapter=adapter)
     assert conflict.value.dimensions == ("instruction",)
     assert adapter.calls == 0
+
+
+def test_a_finding_about_a_record_that_no_longer_decides_is_dropped(
+    memory: MemoryLedger, req: Req, auth: Authority, runtime_on: RuntimeOn
+) -> None:
+    """Looked at again, the key belongs to an honest request: the answer rests on that one alone."""
+    forge(memory, req("a1"), req("z9", instruction="something else"), runtime_on)
+    runtime, adapter = runtime_on(memory), Silent()
+    walk = runtime.walk(req("a2"), authority=auth, adapter=adapter)
+    while walk.next_stage != "replay":
+        walk.step()
+    assert walk.facts.findings == ("stored-fingerprint-disagrees",)
+    completed = last(memory)
+    verdict = replace(
+        completed,
+        event_id="verdict",
+        kind="action.reconciled",
+        payload={"action_id": "a1", "verdict": "no_effect_confirmed"},
+    )
+    memory.append(verdict)
+    runtime.execute_action(req("a3"), authority=auth, adapter=adapter)
+    result = walk.run()
+    assert (result.reused_from_action_id, result.findings, adapter.calls) == ("a3", (), 1)
 
 
 # --- preconditions -------------------------------------------------------------------------------------

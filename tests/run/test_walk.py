@@ -8,12 +8,14 @@ from pathlib import Path
 
 import pytest
 
-from codeai_lab.decide.authority import NO_AUTHORITY, Authority
+from codeai_lab.clock import ManualClock
+from codeai_lab.decide.authority import NO_AUTHORITY, Authority, Grant
 from codeai_lab.errors import IdempotencyConflictError
-from codeai_lab.records import ActionRequest
+from codeai_lab.records import ActionRequest, ActionStatus
 from codeai_lab.run.effects import LineAdapter, MarkerWorld, raising
 from codeai_lab.run.revisions import LAB, R_1B3C7A2, REVISIONS, Revision
 from codeai_lab.run.runtime import Runtime
+from codeai_lab.run.stages import append_request
 from codeai_lab.run.walk import Walk
 from codeai_lab.store.ledger import DuckDBLedger
 from codeai_lab.store.memory import MemoryLedger
@@ -324,6 +326,16 @@ def test_a_caller_without_authority_is_denied_while_another_acts(begin: Begin) -
     assert walk.run().status == "succeeded"
 
 
+def test_a_denial_does_not_depend_on_whether_the_key_moved(begin: Begin, ledger: Ledger) -> None:
+    """Somebody else's request between look-up and denial changes not even the way of the walk."""
+    walk = until(begin("a1", authority=NO_AUTHORITY), "require_authority")
+    begin("b1").run()
+    walk.step()
+    assert walk.is_over
+    assert walk.result.public() == begin("a2", "unused", authority=NO_AUTHORITY).run().public()
+    assert [event.kind for event in ledger.read("a1")] == ["action.requested", "action.completed"]
+
+
 def test_what_a_walk_found_is_found_anew(begin: Begin, ledger: Ledger) -> None:
     """M3: a replay decided on a key that moved records nothing and looks again."""
     begin("a1").run()
@@ -334,3 +346,37 @@ def test_what_a_walk_found_is_found_anew(begin: Begin, ledger: Ledger) -> None:
     assert walk.next_stage == "look_up_projection"
     assert len(kinds(ledger)) == before
     assert walk.run().reused_from_action_id == "a1"
+
+
+def test_a_grant_that_expires_while_a_walk_is_held_permits_no_effect(
+    memory: MemoryLedger, world: MarkerWorld, req: Req, runtime_on: RuntimeOn
+) -> None:
+    """Authority is judged once more right before the attempt: held too long is denied."""
+    clock = ManualClock(start_us=100)
+    grants = Authority(grants=(Grant(capability="file.append", expires_at_us=200),))
+    adapter = LineAdapter(world)
+    walk = runtime_on(memory, LAB, clock=clock).walk(req("a1"), authority=grants, adapter=adapter)
+    while walk.next_stage != "admit":
+        walk.step()
+    clock.advance(100)
+
+    result = walk.run()
+
+    assert (result.status, adapter.calls) == (ActionStatus.DENIED, 0)
+    assert [event.kind for event in memory.read_all()] == ["action.requested", "action.completed"]
+
+
+def test_a_request_recorded_early_does_not_stand_in_its_own_way(
+    memory: MemoryLedger, world: MarkerWorld, req: Req, auth: Authority, runtime_on: RuntimeOn
+) -> None:
+    """A reader's rule set may record the request first and still look up the projection."""
+    composed = Revision(name="my-rules", stages=(append_request, *LAB.stages[1:]))
+    runtime = runtime_on(memory, composed)
+
+    results = [
+        runtime.execute_action(req(name), authority=auth, adapter=LineAdapter(world)) for name in ("a1", "a2")
+    ]
+
+    assert [result.status for result in results] == ["succeeded", "succeeded"]
+    assert results[1].reused_from_action_id == "a1"
+    assert world.marker_count() == 1
