@@ -34,6 +34,7 @@ class ActionStatus(StrEnum):
     DENIED = "denied"
     REFUSED = "refused"
     IN_PROGRESS = "in_progress"
+    RECONCILED = "reconciled"
 
 
 class EffectState(StrEnum):

@@ -23,7 +23,7 @@ Not here: reading the events (`store`), acting on the answer (`run.stages`).
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from codeai_lab.records import ActionStatus, EffectState, Event, NextOperation
 
@@ -34,6 +34,7 @@ RULES_THAT_RECORD_STARTS = frozenset({"88d1291", "lab"})
 class ActionState:
     """What the record says about one action.
 
+    `contradicted` is true when a completion came in after a verdict of absence: a late walk had gone on.
     `status` is None while nothing was reported. `replayed` and `refused` actions have no effect of their own.
     """
 
@@ -44,6 +45,7 @@ class ActionState:
     started: bool
     reused_from_action_id: str | None = None
     refused: str | None = None
+    contradicted: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,7 +57,7 @@ class KeyState:
         first_completion: the oldest completion that is not a refusal of anything: what the historical rules
             replay.
         decisive: the completion that decides the key: it followed an execution start and was not found absent
-            later.
+            later; or the verdict that confirmed an effect which no completion reports.
         open_start: the execution start that has no completion and no verdict of absence, if any.
         holder: the `action.requested` event that the key belongs to, if it belongs to one.
     """
@@ -97,26 +99,37 @@ def project_key_state(events: Sequence[Event]) -> KeyState:
     """Fold all events of one key, in order of seq, into what the key's next request must know."""
     if not events:
         return KeyState(last_seq=0)
-    decisive = open_start = holder = None
-    for history in _histories(events):
-        if not history[0].kind.startswith("action."):
-            continue
-        state = project_action_state(history)
-        if state.reused_from_action_id is not None or state.refused is not None:
-            continue
-        if state.effect_state in (EffectState.UNKNOWN, EffectState.OBSERVED, EffectState.REPORTED):
-            completion = _last(history, "action.completed")
-            holder = history[0]
-            decisive = completion
-            open_start = None if completion else (_last(history, "action.execution_started") or history[0])
-            break
+    first_completion = next((event for event in events if event.kind == "action.completed"), None)
+    held = _holding(events)
+    if held is None:
+        return KeyState(last_seq=events[-1].seq, first_completion=first_completion)
+    state, history = held
+    decisive = _last(history, "action.completed") or _confirmation(state, history)
+    started = _last(history, "action.execution_started") or history[0]
     return KeyState(
         last_seq=events[-1].seq,
-        first_completion=next((event for event in events if event.kind == "action.completed"), None),
+        first_completion=first_completion,
         decisive=decisive,
-        open_start=open_start,
-        holder=holder,
+        open_start=None if decisive else started,
+        holder=history[0],
     )
+
+
+def _holding(events: Sequence[Event]) -> tuple[ActionState, Sequence[Event]] | None:
+    """Find the action that a key belongs to: the oldest with an effect, known or possible.
+
+    One that is contradicted steps back behind another: what it was found absent for was tried afresh.
+    """
+    held = (
+        (state, history)
+        for history in _histories(events)
+        if history[0].kind.startswith("action.")
+        and (state := project_action_state(history)).effect_state is not EffectState.NONE
+    )
+    oldest = next(held, None)
+    if oldest is None or not oldest[0].contradicted:
+        return oldest  # mostly; then none of the later ones was looked at
+    return next((one for one in held if not one[0].contradicted), oldest)
 
 
 def project_open_effects(events: Iterable[Event]) -> tuple[ActionState, ...]:
@@ -155,13 +168,16 @@ def _judged(state: ActionState, events: Sequence[Event]) -> ActionState:
     if verdict is None:
         return state
     effect, then = _VERDICTS[verdict.payload["verdict"]]
-    return ActionState(
-        action_id=state.action_id,
-        status=state.status,
-        effect_state=effect,
-        next_operation=then,
-        started=state.started,
-    )
+    late = _last(events, "action.completed_late")
+    if late is not None and late.seq > verdict.seq and effect is EffectState.NONE:
+        unknown, reconcile = EffectState.UNKNOWN, NextOperation.RECONCILE_EFFECT
+        return replace(state, effect_state=unknown, next_operation=reconcile, contradicted=True)
+    return replace(state, effect_state=effect, next_operation=then)
+
+
+def _confirmation(state: ActionState, events: Sequence[Event]) -> Event | None:
+    """Give the verdict that confirmed an effect which no completion reports."""
+    return _last(events, "action.reconciled") if state.effect_state is EffectState.OBSERVED else None
 
 
 def _state(
@@ -185,7 +201,7 @@ def _state(
     )
 
 
-def _histories(events: Sequence[Event]) -> Iterator[Sequence[Event]]:
+def _histories(events: Sequence[Event]) -> Iterator[list[Event]]:
     """Give the events of each stream, in the order in which the streams begin.
 
     A key is mostly decided by its first action and may have been replayed a thousand times since, so the

@@ -28,6 +28,9 @@ from typing import Any
 from codeai_lab.decide.projection import RULES_THAT_RECORD_STARTS
 from codeai_lab.records import Event
 
+# What a verdict establishes; `still_unknown` establishes nothing more than the record did.
+VERDICT_BOUNDS = {"effect_confirmed": (1, 1), "no_effect_confirmed": (0, 0)}
+
 
 class Label(StrEnum):
     """What one request turned out to be. An ordinary first attempt carries no label."""
@@ -62,6 +65,7 @@ class RequestHistory:
     started: bool
     completion: Event | None
     refusal: Event | None
+    verdict: str | None
     earlier_key: bool
     earlier_completed_call: bool
 
@@ -89,6 +93,8 @@ class RequestHistory:
         """The least and the greatest number of effects that the record allows for this request."""
         if self.is_call or self.refusal is not None or self.reused_from is not None:
             return (0, 0)
+        if self.verdict in VERDICT_BOUNDS:
+            return VERDICT_BOUNDS[self.verdict]
         if self.completion is not None:
             payload = self.completion.payload
             possible = int(bool(payload.get("effect_possible")))
@@ -181,6 +187,7 @@ def request_histories(events: Sequence[Event]) -> tuple[RequestHistory, ...]:
                 started=_find(history, "action.execution_started") is not None,
                 completion=completion,
                 refusal=_find(history, "action.replay_refused", "call.replay_refused"),
+                verdict=_last_verdict(history),
                 earlier_key=event.idempotency_key in keys,
                 earlier_completed_call=event.idempotency_key in completed_calls,
             )
@@ -203,6 +210,16 @@ def _is_duplicate(action_id: str, receipts: Sequence[Receipt]) -> bool:
             return True
         seen.add(receipt.effect)
     return False
+
+
+def _last_verdict(history: Sequence[Event]) -> str | None:
+    """Give the last verdict on an effect; a completion that came after one of absence takes its word away."""
+    said = [event for event in history if event.kind in ("action.reconciled", "action.completed_late")]
+    if not said:
+        return None
+    verdicts = [str(event.payload["verdict"]) for event in said if event.kind == "action.reconciled"]
+    contradicted = said[-1].kind == "action.completed_late" and verdicts[-1] == "no_effect_confirmed"
+    return "still_unknown" if contradicted else verdicts[-1]
 
 
 def _find(history: Sequence[Event], *kinds: str) -> Event | None:

@@ -17,9 +17,12 @@ Not here: everything that is decided before (`run.stages`).
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
+from typing import Any
 
-from codeai_lab.records import ActionResult, ActionStatus, EffectState, NextOperation
+from codeai_lab.records import ActionRequest, ActionResult, ActionStatus, EffectState, NextOperation
 from codeai_lab.run.facts import Bench, Ended, Facts, Next, Stage
 from codeai_lab.run.outcomes import attempt, look
 from codeai_lab.run.recording import moved, record, record_outcome
@@ -45,9 +48,10 @@ def admit(bench: Bench, facts: Facts) -> Next:
     own = {"action_id": facts.request.action_id}
     # Alive before it is recorded: nobody may see the start of a walk that seems dead. The walk takes it back.
     bench.ledger.live_actions.add(facts.requested.event_id)
-    if not record(bench, facts, ("action.claimed", own), ("action.execution_started", own)):
+    admitted = record(bench, facts, ("action.claimed", own), ("action.execution_started", own))
+    if not admitted:
         return moved(bench, facts)
-    return replace(facts, is_recorded=True)
+    return replace(facts, is_recorded=True, fence=admitted[1].seq, own_seq=admitted[-1].seq)
 
 
 def perform(*caught: type[Exception]) -> Stage:
@@ -58,7 +62,7 @@ def perform(*caught: type[Exception]) -> Stage:
     """
 
     def stage(_: Bench, facts: Facts) -> Next:
-        return replace(facts, outcome=attempt(facts.adapter.execute, facts.request, caught=caught))
+        return replace(facts, outcome=attempt(_execution(facts), facts.request, caught=caught))
 
     stage.__name__ = f"perform({', '.join(kind.__name__ for kind in caught)})"
     stage.__doc__ = perform.__doc__
@@ -73,6 +77,9 @@ def observe(_: Bench, facts: Facts) -> Next:
 def complete(bench: Bench, facts: Facts) -> Next:
     """Record the outcome. Effect and record are two steps, and nothing makes them one.
 
+    A walk that was judged an orphan meanwhile is late: its completion is recorded beside the verdict, as a
+    contradiction where it is one, and overwrites nothing.
+
     Raises: OutcomeNotRecordedError (indefinite) when the ledger cannot take it.
     """
     if facts.outcome is None:
@@ -84,16 +91,25 @@ def complete(bench: Bench, facts: Facts) -> Next:
         "observed": None if facts.observation is None else facts.observation.as_json(),
         "reused_from_action_id": None,
     }
-    payload = record_outcome(bench, facts, payload)
+    payload, late = record_outcome(bench, facts, payload)
     failed = facts.outcome.status is ActionStatus.FAILED
     return Ended(
         ActionResult(
             action_id=facts.request.action_id,
             status=facts.outcome.status,
-            effect_state=EffectState.UNKNOWN if failed else EffectState.OBSERVED,
-            next_operation=NextOperation.RECONCILE_EFFECT if failed else NextOperation.NONE,
+            effect_state=EffectState.UNKNOWN if failed or late else EffectState.OBSERVED,
+            next_operation=NextOperation.RECONCILE_EFFECT if failed or late else NextOperation.NONE,
+            findings=("completed-after-a-verdict",) if late else (),
             output=payload["output"],
             error=payload["error"],
             observed=payload["observed"],
         )
     )
+
+
+def _execution(facts: Facts) -> Callable[[ActionRequest], Any]:
+    """Give the adapter's execution, with the claim's fencing number where the adapter asks for it."""
+    fenced = getattr(facts.adapter, "execute_fenced", None)
+    if fenced is None or facts.fence is None:
+        return facts.adapter.execute
+    return partial(fenced, fence=facts.fence)

@@ -23,7 +23,7 @@ from __future__ import annotations
 import hashlib
 import json
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -147,3 +147,49 @@ class CountingProvider:
     def respond(self, call: CallRequest) -> dict[str, Any]:
         self.calls += 1
         return {"text": f"a response to {len(call.prompt)} characters"}
+
+
+class WorldLookup:
+    """The reading side of a marker world: what reconciling asks."""
+
+    def __init__(self, world: MarkerWorld) -> None:
+        self._world = world
+
+    def find(self, request: Mapping[str, Any]) -> tuple[dict[str, Any], ...]:
+        """Give the receipts of a recorded request; the world keeps one of every effect: () is certain."""
+        return tuple(
+            {"receipt": receipt.n, "marker": receipt.marker, "effect": receipt.effect}
+            for receipt in self._world.receipts()
+            if receipt.action_id == request["action_id"]
+        )
+
+    def resolve(self, reference: Mapping[str, Any]) -> bool:
+        """Say whether the marker is there and is what the receipt says."""
+        marker = self._world.folder / "markers" / str(reference["marker"])
+        if not marker.is_file():
+            return False
+        return bool(hashlib.sha256(marker.read_bytes()).hexdigest() == reference["effect"])
+
+
+class StaleFenceError(Exception):
+    """The effect system has seen a higher fencing number for this key; nothing was done."""
+
+
+class FencedLineAdapter(LineAdapter):
+    """An effect that checks the fencing number and turns away a walk that was taken for dead.
+
+    `fences` is the effect system's own memory, the highest number seen for each key; share it between adapters.
+    """
+
+    def __init__(
+        self, world: MarkerWorld, fences: dict[str, int], *, before: Callable[[], object] | None = None
+    ) -> None:
+        super().__init__(world, before=before)
+        self._fences = fences
+
+    def execute_fenced(self, request: ActionRequest, *, fence: int) -> dict[str, Any]:
+        if fence < self._fences.get(request.idempotency_key, 0):
+            self.calls += 1
+            raise StaleFenceError("a newer claim on this key has been seen")
+        self._fences[request.idempotency_key] = fence
+        return self.execute(request)

@@ -37,6 +37,7 @@ class Adapter(Protocol):
 
 
 ReadState = Callable[[], Any]
+Wait = Callable[[Ledger, str, int], bool]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,6 +62,9 @@ class Facts:
         history: what look_up found under the key; `recorded` the completion that the rules would replay,
             `holder` the request that the key belongs to.
         guard: seq of the key's newest event when look_up looked; None where the rules do not compare.
+        fence: the claim's fencing number; own_seq: seq of this action's newest event; both once it was
+            admitted.
+        wait: asked when the key is in progress, with the key and the newest seq seen; True: look again.
         outcome, observation: what the adapter did, what the world looked like afterwards.
     """
 
@@ -68,6 +72,7 @@ class Facts:
     authority: Authority
     adapter: Adapter
     read_state: ReadState | None
+    wait: Wait | None = None
     fingerprint: Fingerprint
     requested: EventDraft
     is_recorded: bool = False
@@ -76,6 +81,8 @@ class Facts:
     recorded: Event | None = None
     holder: Event | None = None
     guard: int | None = None
+    fence: int | None = None
+    own_seq: int | None = None
     findings: tuple[str, ...] = ()
     outcome: Outcome | None = None
     observation: Observation | None = None

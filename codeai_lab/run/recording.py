@@ -9,6 +9,7 @@ Always true:
   N1. A request is recorded once, and every later event of its action names it as its cause.
   N2. A decision whose key has moved records nothing.
   N3. An output or a reading that no line takes is left out and named; status and adapter's error stand.
+  N4. A completion that comes after a verdict is recorded apart, as `action.completed_late`.
 
 Not here: what is decided (`run.stages`).
 """
@@ -73,6 +74,8 @@ def record(bench: Bench, facts: Facts, *parts: tuple[str, dict[str, Any]]) -> tu
     if not facts.is_recorded:
         drafts.append(facts.requested)
         conditions.append(Unchanged(stream=facts.request.action_id, last_seq=0))
+    if facts.own_seq is not None:
+        conditions.append(Unchanged(stream=facts.request.action_id, last_seq=facts.own_seq))
     if facts.guard is not None:
         conditions.append(Unchanged(key=facts.request.idempotency_key, last_seq=facts.guard))
     drafts += [
@@ -89,15 +92,33 @@ def record(bench: Bench, facts: Facts, *parts: tuple[str, dict[str, Any]]) -> tu
     return bench.ledger.append(*drafts, unless_changed=conditions)
 
 
-def record_outcome(bench: Bench, facts: Facts, payload: dict[str, Any]) -> dict[str, Any]:
-    """Append the completion of an attempt and give it as recorded; what no line takes is left out (N3).
+def record_outcome(bench: Bench, facts: Facts, payload: dict[str, Any]) -> tuple[dict[str, Any], bool]:
+    """Append the completion of an attempt; give it as recorded, and whether it came after a verdict (N4).
+
+    What no line takes is left out (N3).
 
     Raises: OutcomeNotRecordedError (indefinite) when the ledger takes none of it; the effect may be there.
     """
+    facts, kind = replace(facts, guard=None), "action.completed"
+    while True:
+        recorded = _record_what_fits(bench, facts, kind, payload)
+        if recorded is not None:
+            return recorded, kind == "action.completed_late"
+        history = bench.ledger.read(facts.request.action_id)
+        if facts.own_seq is None or not history:
+            raise OutcomeNotRecordedError()
+        if any(event.kind == "action.reconciled" for event in history):
+            kind = "action.completed_late"
+        facts = replace(facts, own_seq=history[-1].seq)
+
+
+def _record_what_fits(
+    bench: Bench, facts: Facts, kind: str, payload: dict[str, Any]
+) -> dict[str, Any] | None:
+    """Append the longest form that a line takes; None when the action's own history has moved."""
     for words in (payload, *_ever_shorter(payload)):
         try:
-            if record(bench, replace(facts, guard=None), ("action.completed", words)):
-                return words
+            return words if record(bench, facts, (kind, words)) else None
         except RefusedValueError:
             continue
         except LedgerError as error:

@@ -26,7 +26,8 @@ from codeai_lab.decide.identity import action_fingerprint
 from codeai_lab.errors import RefusedRequestError
 from codeai_lab.records import ActionRequest, ActionResult, CallRequest, CallResult
 from codeai_lab.run.calls import Provider, invoke_recorded_call
-from codeai_lab.run.facts import Adapter, Bench, Facts, ReadState
+from codeai_lab.run.facts import Adapter, Bench, Facts, ReadState, Wait
+from codeai_lab.run.reconciling import EffectLookup, Reconciliation, reconcile_action
 from codeai_lab.run.recording import request_draft
 from codeai_lab.run.revisions import LAB, Revision
 from codeai_lab.run.walk import Walk
@@ -73,6 +74,7 @@ class Runtime:
         authority: Authority = NO_AUTHORITY,
         adapter: Adapter,
         read_state: ReadState | None = None,
+        wait: Wait | None = None,
     ) -> ActionResult:
         """Carry out an action at most as the rule set allows, and say what is recorded about it.
 
@@ -80,6 +82,8 @@ class Runtime:
             authority: what the caller may do now; nothing by default.
             adapter: carries out the effect; called at most one time by this call.
             read_state: reads the world that preconditions speak of; None when there is no reader.
+            wait: asked while the key is in progress elsewhere, as `run.waiting` makes one; without it the
+                answer is `in_progress` at once.
 
         Returns: the result; `status` is what was reported, `effect_state` what the record establishes. Under
             `lab` it may be `refused` (unknown effect: reconcile) or `in_progress`. A denial decides nothing
@@ -91,7 +95,8 @@ class Runtime:
             that the rule set does not record, KeyboardInterrupt always among it.
         Touches: the ledger, and through the adapter the world.
         """
-        return self.walk(request, authority=authority, adapter=adapter, read_state=read_state).run()
+        walk = self.walk(request, authority=authority, adapter=adapter, read_state=read_state, wait=wait)
+        return walk.run()
 
     def walk(
         self,
@@ -100,6 +105,7 @@ class Runtime:
         authority: Authority = NO_AUTHORITY,
         adapter: Adapter,
         read_state: ReadState | None = None,
+        wait: Wait | None = None,
     ) -> Walk:
         """Give the walk of a request, standing before its first stage; nothing has happened yet.
 
@@ -114,10 +120,34 @@ class Runtime:
             authority=authority,
             adapter=adapter,
             read_state=read_state,
+            wait=wait,
             fingerprint=fingerprint,
             requested=request_draft(self._bench, request, fingerprint),
         )
         return Walk(self._bench, self.rules, facts)
+
+    def reconcile_action(
+        self,
+        action_id: str,
+        *,
+        authority: Authority = NO_AUTHORITY,
+        effect_lookup: EffectLookup,
+        performer: str = "operator",
+    ) -> Reconciliation:
+        """Ask the effect system what became of an action whose effect is unknown, and record the verdict.
+
+        Args:
+            authority: must grant `effect.reconcile` to the performer now.
+            effect_lookup: the reading side of the effect system; it is never asked to act.
+
+        Returns: the verdict (`effect_confirmed`, `no_effect_confirmed`, `still_unknown`), or why it was
+            refused.
+        Raises: RefusedRequestError for an action that is not recorded (definite); LedgerError.
+        Touches: the ledger; the effect system, reading.
+        """
+        return reconcile_action(
+            self._bench, action_id, authority=authority, effect_lookup=effect_lookup, performer=performer
+        )
 
     def invoke_recorded_call(self, call: CallRequest, *, provider: Provider) -> CallResult:
         """Make a model call, or replay a recorded one with the same key and the same fingerprint.

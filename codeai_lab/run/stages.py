@@ -23,6 +23,7 @@ that look_up reads (`decide.projection`).
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 from codeai_lab.canonical import encoded
 from codeai_lab.decide.identity import (
@@ -33,7 +34,7 @@ from codeai_lab.decide.identity import (
 from codeai_lab.decide.projection import project_action_state, project_key_state
 from codeai_lab.errors import IdempotencyConflictError
 from codeai_lab.records import ActionResult, ActionStatus, EffectState, Event, NextOperation
-from codeai_lab.run.facts import Bench, Ended, Facts, Next, Raised
+from codeai_lab.run.facts import LOOK_AGAIN, Bench, Ended, Facts, Next, Raised
 from codeai_lab.run.outcomes import look
 from codeai_lab.run.recording import (
     complete_early,
@@ -152,11 +153,14 @@ def refuse_unknown(bench: Bench, facts: Facts) -> Next:
     reconciled.
 
     In progress means that the walk is alive in this process; every other writer is gone, because there is
-    only one.
+    only one. A caller that handed in `wait` goes back to look_up when the wait was worth it, and is judged
+    again.
     """
     if facts.holder is None or facts.seen is None or facts.seen.open_start is None:
         return facts
     alive = facts.holder.event_id in bench.ledger.live_actions
+    if alive and _was_worth_waiting(bench, facts):
+        return LOOK_AGAIN
     if not record(bench, facts, refusal(facts, "in-progress" if alive else "effect-unknown", ())):
         return moved(bench, facts)
     return Ended(
@@ -178,7 +182,7 @@ def replay(bench: Bench, facts: Facts) -> Next:
     """
     if facts.recorded is None:
         return facts
-    original = facts.recorded.payload
+    original = _as_reported(facts.recorded)
     completion = {
         **original,
         "action_id": facts.request.action_id,
@@ -249,3 +253,16 @@ def _request_of(completion: Event | None, history: tuple[Event, ...]) -> Event |
         for event in history
         if event.kind == "action.requested" and event.stream_id == completion.stream_id
     )
+
+
+def _as_reported(recorded: Event) -> dict[str, Any]:
+    """Give what a replay returns: the recorded completion, or that the effect was confirmed without one."""
+    if recorded.kind == "action.reconciled":
+        return {"status": "reconciled", "output": None, "error": None, "observed": None}
+    return dict(recorded.payload)
+
+
+def _was_worth_waiting(bench: Bench, facts: Facts) -> bool:
+    if facts.wait is None:
+        return False
+    return facts.wait(bench.ledger, facts.request.idempotency_key, facts.guard or 0)

@@ -88,6 +88,10 @@ class Walk:
         if not self.is_over:
             self._finish(ValueError("the walk was closed before its end"))
 
+    def disown(self) -> None:
+        """Count this walk as dead though it may go on: a process that was taken for dead and is late."""
+        self._alive.discard(self.facts.requested.event_id)
+
     def __repr__(self) -> str:
         where = "over" if self.is_over else f"before {self.next_stage}"
         return f"Walk({self.facts.request.action_id!r}, rules {self.revision.name}, {where})"
