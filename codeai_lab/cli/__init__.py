@@ -21,7 +21,7 @@ import sys
 import click
 
 from codeai_lab import __version__
-from codeai_lab.cli import classroom, evidence, ledgers, replaying
+from codeai_lab.cli import classroom, evidence, ledgers, replaying, rerunning
 from codeai_lab.errors import LabError
 
 COULD_NOT_RUN = 2
@@ -40,6 +40,7 @@ for command in (
     replaying.replay, replaying.demo,
     evidence.freeze, evidence.verify, evidence.corrupt,
     ledgers.inspect, ledgers.restore,
+    rerunning.rerun, rerunning.score,
     classroom.notebooks, classroom.lab, classroom.sync,
 ):  # fmt: skip
     cli.add_command(command)

@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from codeai_lab.cli.exploring import COLUMNS, explored_rows, print_explored
 from codeai_lab.cli.printing import print_json, print_witnesses, progress
 
 if TYPE_CHECKING:
@@ -34,12 +35,31 @@ if TYPE_CHECKING:
 @click.argument("lesson")
 @click.option("--case", "cases", multiple=True, metavar="C", help="Play only this case; may be given again.")
 @click.option("--revision", metavar="R", help="Play under this rule set only; every one by default.")
+@click.option(
+    "--submissions",
+    type=click.IntRange(2, 3),
+    default=2,
+    show_default=True,
+    help="For schedules: of how many.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
-def replay(lesson: str, cases: tuple[str, ...], revision: str | None, as_json: bool) -> None:
+def replay(
+    lesson: str, cases: tuple[str, ...], revision: str | None, submissions: int, as_json: bool
+) -> None:
     """Play LESSON's cases and show what ledger, world and summary each say.
 
-    Lessons: retry-effects, retry-edges.
+    Lessons: retry-effects, retry-edges, retry-rerun; working-state (a producer that is really killed),
+    schedules (every interleaving), crash-points (every boundary).
     """
+    if lesson in COLUMNS:
+        with progress(lesson) as advance:
+            only = [revision] if revision else list(cases)
+            rows = explored_rows(lesson, only=only, submissions=submissions, progress=advance)
+        if as_json:
+            print_json({"lesson": lesson, "rows": rows})
+        else:
+            print_explored(lesson, rows)
+        return
     from codeai_lab.lessons import lesson_named
     from codeai_lab.run.revisions import REVISIONS, revision_named
 
