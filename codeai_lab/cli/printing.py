@@ -105,8 +105,8 @@ def _table(title: str, head: Sequence[str]) -> Table:
     from rich.table import Table
 
     table = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD, show_edge=False)
-    for name in head:
-        table.add_column(name, overflow="fold")
+    for place, name in enumerate(head):
+        table.add_column(name, overflow="fold", no_wrap=place == 0)
     return table
 
 

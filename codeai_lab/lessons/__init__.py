@@ -9,8 +9,9 @@ from codeai_lab.errors import RefusedRequestError
 from codeai_lab.lessons.cases import Lesson
 from codeai_lab.lessons.retry_edges import RETRY_EDGES
 from codeai_lab.lessons.retry_effects import RETRY_EFFECTS
+from codeai_lab.lessons.retry_rerun import RETRY_RERUN
 
-LESSONS = {lesson.name: lesson for lesson in (RETRY_EFFECTS, RETRY_EDGES)}
+LESSONS = {lesson.name: lesson for lesson in (RETRY_EFFECTS, RETRY_EDGES, RETRY_RERUN)}
 
 
 def lesson_named(name: str) -> Lesson:

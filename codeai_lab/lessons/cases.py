@@ -14,11 +14,14 @@ Not here: playing a case (`lessons.playing`).
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from codeai_lab.run.revisions import REVISIONS
+
+if TYPE_CHECKING:
+    from codeai_lab.lessons.playing import Table
 
 PERMITTED = "file.append"
 
@@ -78,13 +81,21 @@ class Expected:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Case:
-    """One case: its requests in order, and what is expected under each rule set that is not `otherwise`."""
+    """One case: its requests in order, and what is expected under each rule set that is not `otherwise`.
+
+    Args:
+        marked: what takes part in it whose order nobody promises; the expected statuses are then those that
+            are allowed.
+        script: plays the asks in another way than one after the other.
+    """
 
     name: str
     question: str
     asks: tuple[Ask | AskCall, ...]
     otherwise: Expected
     expected: Mapping[str, Expected] = field(default_factory=dict)
+    marked: tuple[Literal["threads", "processes"], ...] = ()
+    script: Callable[[Table, Case], None] | None = None
 
     def expected_under(self, revision: str) -> Expected:
         return self.expected.get(revision, self.otherwise)
@@ -119,7 +130,7 @@ class Lesson:
                         }
                         for ask in case.asks
                     ],
-                    "marked": [],
+                    "marked": list(case.marked),
                     "expected": case.expected_under(revision).as_json(),
                 }
                 for case in self.cases

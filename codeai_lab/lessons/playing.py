@@ -7,7 +7,8 @@ What the caller was told, what the ledger holds, what the world kept and what th
 into one row.
 
 Always true:
-  Y1. Ids, clock and the ledger's name are the same on every play, and so are the journal's bytes.
+  Y1. Ids, clock and the ledger's name are the same on every play, and so are the journal's bytes; only in a
+      case that is marked `threads` the order of the lines is nobody's promise.
   Y2. A row is computed from ledger and world; the producer's count is only shown beside them.
   Y3. An exception that reaches the caller is caught here, by its type's name, KeyboardInterrupt included.
 
@@ -16,7 +17,9 @@ Not here: the cases (`lessons.retry_effects` and its neighbours).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -34,6 +37,7 @@ from codeai_lab.records import ActionRequest, CallRequest, Event
 from codeai_lab.run.effects import CountingProvider, LineAdapter, MarkerWorld, MovableState, raising
 from codeai_lab.run.revisions import Revision
 from codeai_lab.run.runtime import Runtime, counted_ids
+from codeai_lab.run.walk import Walk
 from codeai_lab.store.ledger import DuckDBLedger
 from codeai_lab.store.protocol import Ledger
 
@@ -75,18 +79,25 @@ def play(
     folder.mkdir(parents=True, exist_ok=True)
     clock = ManualClock(start_us=FROZEN_AT_US, tick_us=1_000)
     rows = []
-    with DuckDBLedger(
-        folder / "lab.duckdb", ledger_id=lesson.ledger_id(revision.name), clock=clock
-    ) as ledger:
+    path = folder / "lab.duckdb"
+    ledger = DuckDBLedger(path, ledger_id=lesson.ledger_id(revision.name), clock=clock)
+    try:
         for case in cases:
             if progress is not None:
                 progress(case.name)
-            table = Table(lesson.name, case.name, revision, ledger, clock, folder / "world" / case.name)
-            for ask in case.asks:
-                table.ask(ask)
+            # Threads share no clock that ticks: for them all of it happens at one instant.
+            own = ManualClock(start_us=clock.now_us()) if "threads" in case.marked else clock
+            world = folder / "world" / case.name
+            table = Table(lesson.name, case.name, revision, ledger, own, world, path=path)
+            try:
+                (case.script or ask_in_order)(table, case)
+            finally:
+                ledger = table.reopened or ledger
             rows.append(table.row(evidence_label))
         events = tuple(ledger.read_all())
         journal = ledger.journal
+    finally:
+        ledger.close()
     return Played(
         lesson=lesson,
         revision=revision,
@@ -109,11 +120,32 @@ def chosen(lesson: Lesson, only: Sequence[str]) -> tuple[Case, ...]:
     return tuple(case for case in lesson.cases if not only or case.name in only)
 
 
+def ask_in_order(table: Table, case: Case) -> None:
+    """Play a case as most are played: one request after the other, each to its end."""
+    for ask in case.asks:
+        table.ask(ask)
+
+
 class Table:
-    """One case on the table: a runtime under one rule set, a world, and what the caller was told so far."""
+    """One case on the table: a runtime under one rule set, a world, and what the caller was told so far.
+
+    Args:
+        path: the ledger's file, where it has one.
+        ids, actor_id: for what this table records; another process at the same case takes others.
+    """
 
     def __init__(
-        self, lesson: str, case: str, revision: Revision, ledger: Ledger, clock: Clock, folder: Path
+        self,
+        lesson: str,
+        case: str,
+        revision: Revision,
+        ledger: Ledger,
+        clock: Clock,
+        folder: Path,
+        *,
+        path: Path | None = None,
+        ids: str | None = None,
+        actor_id: str = "lesson",
     ) -> None:
         self.case = case
         self.revision = revision
@@ -121,28 +153,63 @@ class Table:
         self.provider = CountingProvider()
         self.effects_counted = 0
         self.raised: dict[str, str] = {}
+        self.notes: list[str] = []
+        self.reopened: DuckDBLedger | None = None
         self._run_id = f"{lesson}/{case}"
-        self.ledger = ledger
+        self.clock = clock
+        self._path = path
+        self._counting = threading.Lock()
         self._state = MovableState("state-A")
         self._unpermitted: set[str] = set()
-        self.runtime = Runtime(
-            ledger,
-            rules=revision,
-            clock=clock,
-            new_id=counted_ids(case),
-            run_id=self._run_id,
-            actor_id="lesson",
-        )
+        self._new_id = counted_ids(ids or case)
+        self._actor_id = actor_id
+        self._sit_at(ledger)
 
     def ask(self, ask: Ask | AskCall) -> None:
         """Ask once, as a caller would, and remember what came of it."""
-        try:
+        with self.hearing(ask):
             if isinstance(ask, AskCall):
                 self.runtime.invoke_recorded_call(call_of(ask), provider=self.provider)
             else:
-                self._ask_action(ask)
+                self.walk(ask).run()
+
+    @contextmanager
+    def hearing(self, ask: Ask | AskCall) -> Iterator[None]:
+        """Catch what reaches the caller of an ask, and remember it by its type's name (Y3)."""
+        try:
+            yield
         except (Exception, KeyboardInterrupt) as error:
             self.raised[ask.id] = type(error).__name__
+
+    def walk(self, ask: Ask, *, before: Callable[[], object] | None = None) -> Walk:
+        """Give the walk of an ask, standing before its first stage.
+
+        Args:
+            before: called inside the adapter, before its effect.
+        """
+        if ask.world is not None:
+            self._state.move(ask.world)
+        if not ask.permitted:
+            self._unpermitted.add(ask.id)
+        return self.runtime.walk(
+            request_of(ask),
+            authority=Authority.of(PERMITTED) if ask.permitted else NO_AUTHORITY,
+            adapter=LineAdapter(self.world, before=before, after=lambda: self._after_effect(ask)),
+            read_state=None if ask.blind else self._state.read,
+        )
+
+    @contextmanager
+    def away(self) -> Iterator[Path]:
+        """Close the ledger, give its file to somebody else, and open it again afterwards.
+
+        Raises: ValueError for a ledger without a file.
+        """
+        if self._path is None or not isinstance(self.ledger, DuckDBLedger):
+            raise ValueError("only a ledger in a file can be closed and opened again")
+        self.ledger.close()
+        yield self._path
+        self.reopened = DuckDBLedger(self._path)
+        self._sit_at(self.reopened)
 
     def events(self) -> tuple[Event, ...]:
         """Give the events of this case."""
@@ -159,24 +226,23 @@ class Table:
             raised=self.raised,
             evidence_label=evidence_label,
         )
-        row["notes"] += self._what_replay_passed_over(self.events())
+        row["notes"] += [*self._what_replay_passed_over(self.events()), *self.notes]
         return row
 
-    def _ask_action(self, ask: Ask) -> None:
-        if ask.world is not None:
-            self._state.move(ask.world)
-        if not ask.permitted:
-            self._unpermitted.add(ask.id)
-        adapter = LineAdapter(self.world, after=lambda: self._after_effect(ask))
-        self.runtime.execute_action(
-            request_of(ask),
-            authority=Authority.of(PERMITTED) if ask.permitted else NO_AUTHORITY,
-            adapter=adapter,
-            read_state=None if ask.blind else self._state.read,
+    def _sit_at(self, ledger: Ledger) -> None:
+        self.ledger = ledger
+        self.runtime = Runtime(
+            ledger,
+            rules=self.revision,
+            clock=self.clock,
+            new_id=self._new_id,
+            run_id=self._run_id,
+            actor_id=self._actor_id,
         )
 
     def _after_effect(self, ask: Ask) -> None:
-        self.effects_counted += 1
+        with self._counting:
+            self.effects_counted += 1
         if ask.moves is not None:
             self._state.move(ask.moves)
         if ask.raises is not None:
