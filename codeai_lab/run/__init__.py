@@ -1,6 +1,9 @@
 """The only place that acts on the world: how does one request become an effect, or not?
 
-Read in this order: `stages` and `acting` (what each step promises, before the effect and around it),
-`revisions` (which steps, in which order: five rule sets), `walk` (one request under way), `runtime` (the
-front door), then `effects` (a small honest world to act on) and `calls` (the same question for model calls).
+Read in this order: `stages` (what is decided before), `acting` (around the effect), `revisions` (which steps,
+    in which
+order: five rule sets), `walk` (one request under way), `runtime` (the front door), `reconciling` (what became
+of an effect that is unknown), then `effects` (a small honest world to act on). Model calls ask the same
+question: `calls` (replay or conflict), `callwalk` and `working` (fourteen events), `resuming` (go on, or
+    refuse), `provider` (who answers).
 """

@@ -178,7 +178,7 @@ class StaleFenceError(Exception):
 class FencedLineAdapter(LineAdapter):
     """An effect that checks the fencing number and turns away a walk that was taken for dead.
 
-    `fences` is the effect system's own memory, the highest number seen for each key; share it between adapters.
+    `fences` is the effect system's own memory, the highest number seen for each key; share it.
     """
 
     def __init__(

@@ -36,7 +36,7 @@ def test_the_row_of_the_unguarded_protocol() -> None:
         "fair_coin": {"1": 0.375, "2": 0.625},
     }
     rules = rules_named("unguarded")
-    assert play_schedule(rules, bad, MemoryLedger(), rules.world).effects == 2
+    assert play_schedule(rules, bad, MemoryLedger(), rules.new_world()).effects == 2
 
 
 def test_rows_of_three_submissions() -> None:

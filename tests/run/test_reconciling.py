@@ -73,7 +73,8 @@ def die(
 )
 def test_a_verdict_decides_what_the_same_key_gives(
     ledger: Ledger, world: MarkerWorld, req: Req, auth: Authority, runtime_on: RuntimeOn,
-    die: Callable[..., Walk], died: str, verdict: str, state: EffectState, then: NextOperation, status: str, effects: int,
+    die: Callable[..., Walk], died: str, verdict: str, state: EffectState, then: NextOperation, status: str,
+    effects: int,
 ) -> None:  # fmt: skip
     """Confirmed: answered from the verdict. Confirmed absent: tried afresh. One effect both times."""
     die(died)
