@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -9,6 +10,7 @@ import pytest
 from codeai_lab.errors import CorruptionDoesNotApplyError
 from codeai_lab.lessons import lesson_named
 from codeai_lab.lessons.freezing import freeze_lesson
+from codeai_lab.lessons.rerunning import rerun
 from codeai_lab.prove import corrupt
 from codeai_lab.prove.bundle import read_index
 from codeai_lab.prove.verify import verify
@@ -18,6 +20,16 @@ EVIDENCE = Path(__file__).parents[1] / "evidence"
 PINNED = read_index(EVIDENCE / "index.json")
 # What may differ between two freezes: where it ran, the verifier of that day, digests over them.
 VARIES = {"data/environment.json", "data/verify.py", "manifest-sha256.txt", "tagmanifest-sha256.txt"}
+
+
+WITH_THREADS = {
+    name
+    for name in PINNED
+    if any(
+        "threads" in case["marked"]
+        for case in json.loads((EVIDENCE / name / "data" / "protocol.json").read_bytes())["cases"]
+    )
+}
 
 
 def test_the_index_names_every_bundle_and_nothing_else() -> None:
@@ -42,13 +54,32 @@ def test_a_pinned_bundle_is_valid_and_complete(name: str) -> None:
     assert (report.valid, report.complete, list(report.findings)) == (True, "yes", [])
 
 
-@pytest.mark.parametrize("name", sorted(PINNED))
+@pytest.mark.parametrize("name", sorted(name for name in PINNED if name not in WITH_THREADS))
 def test_a_pinned_bundle_is_what_would_be_frozen_again(name: str, tmp_path: Path) -> None:
     """Same lesson, same rules: the same bytes, apart from what names the place and the day's verifier."""
     lesson, _, rest = name.partition("/")
     freeze_lesson(lesson_named(lesson), revision_named(rest.rsplit("-", 1)[1]), tmp_path / "again")
 
     assert bytes_of(tmp_path / "again") == bytes_of(EVIDENCE / name)
+
+
+@pytest.mark.parametrize("name", sorted(WITH_THREADS))
+def test_a_pinned_bundle_with_threads_reruns_as_the_same(name: str) -> None:
+    """The order of threads is nobody's promise; requests, effects and the allowed statuses are."""
+    outcome = rerun(EVIDENCE / name)
+
+    assert outcome.same
+
+
+def test_the_rerun_of_the_chapter_is_pinned_before_and_after_the_repair() -> None:
+    """Eight cases each; the probe's effects are the chapter's six, and three under `lab`."""
+    effects = {}
+    for rules in ("1b3c7a2", "lab"):
+        results = EVIDENCE / "retry-rerun" / f"2026-11-30-{rules}" / "data" / "results.json"
+        rows = json.loads(results.read_bytes())["rows"]
+        effects[rules] = (len(rows), rows[-1]["requests"], rows[-1]["effects_world"])
+
+    assert effects == {"1b3c7a2": (8, 6, 6), "lab": (8, 6, 3)}
 
 
 @pytest.mark.parametrize("name", sorted(PINNED))

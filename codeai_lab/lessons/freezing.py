@@ -7,8 +7,8 @@ ledger's lines, the worlds and the producer's rows are put beside it unchanged.
 
 Always true:
   FZ1. The protocol file is written before the run and never after.
-  FZ2. Lesson, rule set and package version alone decide the bytes, apart from `environment.json` and the
-       digests over it.
+  FZ2. Lesson, rule set and package version alone decide the bytes, apart from `environment.json`, the digests
+       over it, and cases that are marked `threads`.
 
 Not here: the form of a bundle (`prove.bundle`), judging one (`prove.verify`).
 """

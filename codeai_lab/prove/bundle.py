@@ -2,9 +2,9 @@
 
 Chapter: 004, "Checking it without trusting it".
 
-Idea: a bundle is a folder that any BagIt 1.0 tool accepts. What was planned, what the ledger recorded, what the world
-kept, what the producer says, where it ran, and the verifier itself lie side by side, each file under a digest and the
-digests under one more. That last digest is the bundle's name for the outside world.
+Idea: a bundle is a folder that any BagIt 1.0 tool accepts. What was planned, what the ledger recorded, what
+the world kept, what the producer says, where it ran, and the verifier itself lie side by side, each file
+under a digest and the digests under one more. That last digest is the bundle's name for the outside world.
 
 Always true:
   B1. A half-written bundle never stands under the final name; nothing that exists is overwritten.
@@ -57,7 +57,7 @@ def freeze(
         to: the folder that becomes the bundle; it must not exist, or be empty.
         protocol: what was fixed before the run, the content of protocol.json.
         ledger: the journal's lines, or the file that holds them.
-        world: a folder with CASE/receipts.jsonl and CASE/markers/; a case of the protocol without one had no effect.
+        world: a folder with CASE/receipts.jsonl and CASE/markers/; a case without a folder had no effect.
         results: what the producer says, the content of results.json.
         environment: where it ran, as `environment` gives it.
         readme: the text of README.md, as `describe` gives it.
@@ -164,14 +164,17 @@ Written by {producer}. The cases, fixed before the run in `data/protocol.json`:
 ## What it establishes
 
 - What the ledger recorded, line by line (`data/ledger.jsonl`), each line chained to the one before.
-- What the world itself kept of each effect (`data/world/`): receipts and marker files that the effect wrote, not the ledger.
+- What the world itself kept of each effect (`data/world/`): receipts and marker files that the \
+effect wrote, not the ledger.
 - That the summary (`data/results.json`) follows from these two, and is what was expected.
 
 ## What it does not establish
 
-- That it is complete or unchanged as a whole. The digests inside could have been written again together with what
+- That it is complete or unchanged as a whole. The digests inside could have been written again \
+together with what
   they cover; only the bundle's digest, kept outside it, can say. Without it the verifier says "not checked".
-- That a recorded success is true. A success forged for a failure whose effect the world shows, with chain, results
+- That a recorded success is true. A success forged for a failure whose effect the world \
+shows, with chain, results
   and digests all rewritten, cannot be told from inside.
 - When it ran, on whose machine, and that whoever wrote it is who they say.
 
@@ -180,8 +183,10 @@ Written by {producer}. The cases, fixed before the run in `data/protocol.json`:
     python -I -S data/verify.py .
     python -I -S data/verify.py . --expect DIGEST
 
-The verifier needs Python's standard library and nothing else. It is a part of this bundle, so take a copy from a place
-that you trust if you do not trust the bundle. DIGEST is the SHA-256 of `tagmanifest-sha256.txt`, taken from outside.
+The verifier needs Python's standard library and nothing else. It is a part of this bundle, so take a \
+copy from a place
+that you trust if you do not trust the bundle. DIGEST is the SHA-256 of `tagmanifest-sha256.txt`, taken \
+from outside.
 Any BagIt 1.0 tool can check the digests too.
 """
 

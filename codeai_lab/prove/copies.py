@@ -6,7 +6,7 @@ meant.
 
 Always true:
   CP1. Writing a ledger back unchanged gives the same bytes.
-  CP2. `write_events` renumbers nothing; `rechained` renumbers and chains anew, batches included.
+  CP2. With `rechain` the events are numbered and chained anew; without it they are written as they are.
 
 Not here: which changes there are (`prove.corruptions`, `prove.forgeries`).
 """

@@ -59,18 +59,22 @@ def inflate_receipt(copy: Copy) -> None:
     copy.seal()
 
 
-@kind(code="refusal-missing", needs="it holds no refusal")
+@kind(code="refusal-missing", needs="it holds no refusal of a colliding key")
 def drop_refusal(copy: Copy) -> None:
     """The refusal of a colliding key is gone."""
     events = copy.events()
-    _rewrite(copy, without(events, next(one for one in events if one["kind"].endswith("replay_refused"))))
+    refusal = next(
+        one for one in events if one["kind"] == "action.replay_refused" and one["payload"]["dimensions"]
+    )
+    _rewrite(copy, without(events, refusal))
 
 
-@kind(code="request-missing")
+@kind(code="request-missing", needs="it holds no completion")
 def drop_request(copy: Copy) -> None:
     """A request is gone, what followed it is there."""
     events = copy.events()
-    _rewrite(copy, without(events, next(one for one in events if one["kind"] == "action.requested")))
+    asked = [one for one in events if one["kind"] == "action.requested"]
+    _rewrite(copy, without(events, next(one for one in asked if one["stream_id"] in _completed(events))))
 
 
 @kind(code="replay-differs", needs="it holds no FAILED whose effect was possible")
@@ -81,7 +85,7 @@ def rewrite_failed(copy: Copy) -> None:
     _rewrite(copy, events)
 
 
-@kind(code="row-effects-summary")
+@kind(code="row-effects-summary", needs="no case of it had one effect")
 def claim_two_effects(copy: Copy) -> None:
     """The summary claims two physical effects."""
     results = copy.document("results")
@@ -172,7 +176,8 @@ def chain_replays(copy: Copy) -> None:
 def drop_start(copy: Copy) -> None:
     """An execution start and its claim are gone, the completion is there."""
     events = copy.events()
-    start = next(one for one in events if one["kind"] == "action.execution_started")
+    started = [one for one in events if one["kind"] == "action.execution_started"]
+    start = next(one for one in started if one["stream_id"] in _completed(events))
     claims = [
         one for one in events if one["kind"] == "action.claimed" and one["stream_id"] == start["stream_id"]
     ]
@@ -236,6 +241,10 @@ def _rewrite(copy: Copy, events: list[Event], *, seal: bool = True) -> None:
     copy.write_events(events)
     if seal:
         copy.seal()
+
+
+def _completed(events: list[Event]) -> set[str]:
+    return {one["stream_id"] for one in events if one["kind"] == "action.completed"}
 
 
 def _replay(events: list[Event]) -> Event:

@@ -169,12 +169,13 @@ def _last_complete_batch(path: Path, created: bytes) -> End:
     lines = _finished_lines_backward(path, floor=len(created) + 1)
     try:
         offset, raw, line = _next_decoded(lines)
-        if line is not None and line["batch"][0] < line["batch"][1]:
-            # Half a batch at the end: pass over the lines of it that are there.
-            for _ in range(line["batch"][0]):
-                offset, raw, line = _next_decoded(lines)
-            if line is not None and line["batch"][0] < line["batch"][1]:
-                raise damaged(line["seq"], "does not belong to the batch it stands in")
+        while line is not None and line["batch"][0] < line["batch"][1]:
+            # Half a batch at the end: pass over the lines of it that are there, down to the first.
+            place, count = line["batch"]
+            offset, raw, line = _next_decoded(lines)
+            found = [0, 0] if line is None else line["batch"]
+            if found != [place - 1, count] and (place > 1 or found[0] < found[1]):
+                raise damaged(-1, "does not belong to the batch it stands in")
         if line is None:
             return start_of(created)
         _, before = next(lines, (0, created))

@@ -38,8 +38,8 @@ from codeai_lab.clock import Clock
 from codeai_lab.errors import LedgerClosedError, LedgerError, RefusedValueError
 from codeai_lab.records import Event, EventDraft
 from codeai_lab.store.chain import read_lines
-from codeai_lab.store.database import failure, is_full
-from codeai_lab.store.files import Files, lock_files
+from codeai_lab.store.database import failure
+from codeai_lab.store.files import Files, lock_files, unreadable
 from codeai_lab.store.index import Answer, Index
 from codeai_lab.store.lines import Line, decode_line, encode_batch, encode_creation, place
 from codeai_lab.store.opening import Progress, open_files, reopen_index
@@ -107,8 +107,11 @@ class Core:
             return (*self._older_history(by, name), *self._recent.get((by, name), ()))
 
     def read_all(self) -> Iterator[Event]:
-        for _, line in read_lines(self.files.journal, until=self.journal.end):
-            yield line.event
+        try:
+            for _, line in read_lines(self.files.journal, until=self.journal.end):
+                yield line.event
+        except OSError as error:
+            raise unreadable(self.files, error) from None
 
     def sql(self, query: str) -> Answer:
         with self._guard:
@@ -126,7 +129,8 @@ class Core:
             last.callback(self._close_index)
             if not self.closed:
                 self.closed = True
-                self._flush_quietly()
+                if self.journal.is_in_place():
+                    self._flush_quietly()
 
     def refuse_in_child(self) -> None:
         if os.getpid() != self.pid:
@@ -207,7 +211,7 @@ class Core:
             except duckdb.Error as error:
                 _log.warning("The index failed (%s).", type(error).__name__)
                 trusted = next(remedies, None)
-                if trusted is None or (not trusted and is_full(error)):  # a rebuild takes even more space
+                if trusted is None:
                     raise failure(error) from None
             self._renew_index(trusted=trusted)
 

@@ -59,22 +59,23 @@ def shut_out_files(connection: duckdb.DuckDBPyConnection) -> None:
 
 
 @contextmanager
-def transaction(connection: duckdb.DuckDBPyConnection, *, keep: bool = True) -> Iterator[None]:
-    """Commit at the end if asked to; roll back on anything else, an interrupt included."""
+def transaction(connection: duckdb.DuckDBPyConnection, *, read_only: bool = False) -> Iterator[None]:
+    """Commit at the end, unless nothing may be written; roll back on anything else, an interrupt included."""
+    begin = "BEGIN TRANSACTION READ ONLY" if read_only else "BEGIN TRANSACTION"
     with interrupts():
         try:
-            connection.begin()
+            connection.execute(begin)
         except duckdb.TransactionException:  # an interrupt came in the middle of a roll-back
             _roll_back(connection)
-            connection.begin()
+            connection.execute(begin)
         try:
             yield
-            if keep:
+            if not read_only:
                 connection.commit()
         except BaseException:
             _roll_back(connection)
             raise
-        if not keep:
+        if read_only:
             _roll_back(connection)
 
 

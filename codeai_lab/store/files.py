@@ -84,12 +84,17 @@ def lock_files(files: Files) -> filelock.BaseFileLock:
         lock.acquire()
     except filelock.Timeout:
         raise LedgerInUseError(
-            f"Another process, perhaps another notebook, writes to {files.index.name}. "
-            "Close it first, or read along with LedgerReader or `codeai-lab inspect`."
+            f"Another process, perhaps another notebook, writes to {files.index.name}: "
+            "close it first, or read along with LedgerReader or `codeai-lab inspect`."
         ) from None
     except OSError as error:
         raise unusable(files, error) from None
     return lock
+
+
+def unreadable(files: Files, error: OSError) -> LedgerError:
+    """Say in one sentence why the journal cannot be read."""
+    return LedgerReadOnlyError(f"{files.journal.name} cannot be read ({error.strerror}).")
 
 
 def unusable(files: Files, error: OSError) -> LedgerError:

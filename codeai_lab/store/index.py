@@ -14,7 +14,7 @@ opening must know.
 Always true:
   X1. Rows and mark change in one transaction; only seqs above the mark are added, nothing is updated or
       deleted.
-  X2. A query is one SELECT, cannot read files, and is rolled back.
+  X2. A query is one SELECT, cannot read files, and is answered in a transaction that can write nothing.
   X3. Losing the index loses nothing.
 
 Not here: the traps of DuckDB (`store.database`), deciding what to do about a mark (`store.opening`).
@@ -136,6 +136,8 @@ class Index:
 
     def history(self, by: str, name: str) -> list[Line]:
         """Give the indexed lines that carry a `key` or belong to a `stream`, in order of seq."""
+        if name != name.encode(errors="ignore").decode():
+            return []  # a lone surrogate is in no line
         with interrupts():
             rows = self._connection.execute(self._by[by], [name]).fetchall()
         return sorted(map(decode_row, rows), key=lambda line: line.event.seq)
@@ -169,11 +171,13 @@ class Index:
                 statements = self._connection.extract_statements(query)
             if len(statements) != 1 or statements[0].type != duckdb.StatementType.SELECT:
                 raise QueryRefusedError("Only one SELECT is answered; the ledger is changed by append alone.")
-            with transaction(self._connection, keep=False):
+            with transaction(self._connection, read_only=True):
                 found = self._connection.execute(statements[0])
                 names = tuple(column[0] for column in found.description or ())
                 return Answer(columns=names, rows=tuple(found.fetchall()))
-        except (duckdb.Error, TypeError, UnicodeError) as error:
+        except (TypeError, UnicodeError):
+            raise QueryRefusedError("A query is text, and this is not.") from None
+        except duckdb.Error as error:
             if is_broken(error):
                 raise
             raise QueryRefusedError(f"The query fails: {str(error).strip().splitlines()[0]}") from None

@@ -14,6 +14,7 @@ Always true:
       off.
   J3. After a failed *flush* nothing is known about what is durable, and no append is taken until reopened.
   J4. Only the writer repairs, only at the end, only what was never acknowledged.
+  J5. Nothing is appended to a file that has been deleted or moved.
 
 Not here: the lock that makes this the only writer (`store.ledger`), where the end is (`store.chain`).
 Source: the fsync failures described by Rebello et al., "Can Applications Recover from fsync Failures?",
@@ -27,7 +28,7 @@ import os
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from codeai_lab.errors import LedgerError, LedgerFailedError, LedgerFullError
+from codeai_lab.errors import LedgerError, LedgerFailedError, LedgerFullError, LedgerNotFoundError
 from codeai_lab.store.chain import End, Tail
 
 _flush = getattr(os, "fdatasync", os.fsync)
@@ -41,14 +42,21 @@ class Journal:
     def __init__(self, path: Path, end: End) -> None:
         self.end = end
         self.failed = False
+        self._path = path
         self._unfinished = False
         self._descriptor = os.open(path, os.O_WRONLY | os.O_APPEND | _BINARY)
 
     def append(self, lines: Sequence[bytes], *, last_digest: str) -> None:
         """Write the lines of one batch and flush them.
 
-        Raises: LedgerFullError (definite; nothing was kept), LedgerFailedError (indefinite; see J3).
+        Raises: LedgerFullError and LedgerNotFoundError (definite; nothing was kept), LedgerFailedError
+            (indefinite; see J3).
         """
+        if not self.is_in_place():
+            raise LedgerNotFoundError(
+                "The journal was deleted or moved while the ledger was open, and nothing was recorded; "
+                "open the ledger again."
+            )
         if self._unfinished:
             self._cut_back()  # an interrupt came while the append before this one was being cut back
         if self.failed:
@@ -64,6 +72,17 @@ class Journal:
             self._cut_back()
             raise
         self._unfinished = False
+
+    def is_usable(self) -> bool:
+        """Say whether appends are taken: no flush has failed, and the file is where it was."""
+        return not self.failed and self.is_in_place()
+
+    def is_in_place(self) -> bool:
+        """Say whether the file is still the one that its name leads to."""
+        try:
+            return os.path.samestat(os.fstat(self._descriptor), self._path.stat())
+        except OSError:
+            return False
 
     def close(self) -> None:
         """Let go of the file; further appends fail."""

@@ -10,7 +10,8 @@ seen since opening is found in memory, what is older through the index.
 Always true:
   D7. Two ledgers on one file in one process are one ledger, whatever name they reached it by.
   D8. The last one to close frees the lock; so does the end of the process.
-  D9. A core that failed is not handed out again: opening the ledger once more opens the files once more.
+  D9. A core that failed, or whose journal was deleted, is not handed out again: opening the ledger once more
+      opens what is there now.
 
 Not here: appending and finding (`store.core`), repairing at opening (`store.opening`), reading beside the
 writer (`store.reader`).
@@ -140,7 +141,7 @@ _cores_guard = threading.RLock()
 def _core_of(files: Files, ledger_id: str, clock: Clock, progress: Progress | None) -> Core:
     with _cores_guard:
         core = _cores.get(files.journal) or _same_file(files)
-        if core is not None and core.journal.failed:
+        if core is not None and not core.journal.is_usable():
             core.shut()
         if core is None or core.closed:
             core = _cores[files.journal] = Core(files, ledger_id, clock, progress)

@@ -27,7 +27,9 @@ import hashlib
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import product
 from operator import itemgetter
+from types import NoneType
 from typing import Any
 
 from codeai_lab.canonical import encoded, plain
@@ -40,9 +42,16 @@ FIELDS = (
     "seq", "event_id", "run_id", "stream_id", "kind", "actor_id",
     "idempotency_key", "recorded_at_us", "causation_id", "payload",
 )  # fmt: skip
-_TEXTS = ("event_id", "run_id", "stream_id", "kind", "actor_id")
-_TEXTS_OR_NULL = ("idempotency_key", "causation_id")
-_MEMBERS = frozenset((*FIELDS, "batch", "prev"))
+_TEXT, _TEXT_OR_NULL = (str,), (str, NoneType)
+_MEMBERS = {
+    "seq": (int,), "event_id": _TEXT, "run_id": _TEXT, "stream_id": _TEXT, "kind": _TEXT, "actor_id": _TEXT,
+    "idempotency_key": _TEXT_OR_NULL, "recorded_at_us": (int,), "causation_id": _TEXT_OR_NULL,
+    "payload": (dict,), "batch": (list,), "prev": _TEXT,
+}  # fmt: skip
+# The few combinations of types that a line's members may have: one look-up instead of twelve comparisons.
+_SHAPES = frozenset(product(*_MEMBERS.values()))
+_members_of = itemgetter(*_MEMBERS)
+_scan = json.JSONDecoder().raw_decode
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -155,16 +164,17 @@ def decode_members(raw: bytes, *, number: int | None = None) -> dict[str, Any]:
     Raises: LedgerDamagedError naming the line.
     """
     try:
-        members: dict[str, Any] = json.loads(raw)
+        text = raw.decode()
+        members: dict[str, Any]
+        members, end = _scan(text)
         first, count = members["batch"]
         whole = (
-            members.keys() == _MEMBERS
-            and {int} == {type(members["seq"]), type(first), type(count), type(members["recorded_at_us"])}
+            end == len(text)
+            and len(members) == len(_MEMBERS)
+            and tuple(map(type, _members_of(members))) in _SHAPES
             and number in (None, members["seq"])
+            and type(first) is type(count) is int
             and 1 <= first <= count
-            and {str} == set(map(type, _texts_of(members)))
-            and {str, type(None)}.issuperset(map(type, _texts_or_nulls_of(members)))
-            and type(members["payload"]) is dict
         )
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
         whole = False
@@ -178,10 +188,6 @@ def line_of(members: dict[str, Any]) -> Line:
     first, count = members.pop("batch")
     prev = members.pop("prev")
     return Line(event=Event(**members), batch=(first, count), prev=prev)
-
-
-_texts_of = itemgetter(*_TEXTS, "prev")
-_texts_or_nulls_of = itemgetter(*_TEXTS_OR_NULL)
 
 
 def encode_row(line: Line) -> tuple[Any, ...]:

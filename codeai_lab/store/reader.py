@@ -21,32 +21,34 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import TypeVar
 
 import duckdb
 
 from codeai_lab.errors import (
     LedgerDamagedError,
-    LedgerError,
     LedgerNotFoundError,
-    LedgerReadOnlyError,
     NotALedgerError,
+    QueryRefusedError,
 )
 from codeai_lab.records import Event
 from codeai_lab.store.chain import End, read_batches, read_creation, start_of
 from codeai_lab.store.database import failure
-from codeai_lab.store.files import Files
+from codeai_lab.store.files import Files, unreadable
 from codeai_lab.store.index import Answer, Index
 from codeai_lab.store.lines import Line, decode_creation
 from codeai_lab.store.opening import CHUNK, refuse_missing_journal
+
+_T = TypeVar("_T")
 
 
 class LedgerReader:
     """A ledger in a file, open for reading only, live; may be used from several threads.
 
     Raises: LedgerNotFoundError, NotALedgerError, LedgerTooNewError, LedgerReadOnlyError, IndexAheadError (the
-    journal is missing), each of one sentence.
+    journal is missing), LedgerInUseError (and something has the index open), each of one sentence.
     """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
@@ -79,12 +81,7 @@ class LedgerReader:
 
         Raises: QueryRefusedError for anything but one SELECT, and for a query that fails.
         """
-        with self._guard:
-            try:
-                return self._current_index().sql(query)
-            except duckdb.Error as error:
-                self.close()
-                raise failure(error) from None
+        return self._ask(lambda index: index.sql(query))
 
     def close(self) -> None:
         """Let go of the index in memory."""
@@ -103,23 +100,32 @@ class LedgerReader:
         return f"LedgerReader({self._files.index.name!r})"
 
     def _history(self, by: str, name: str) -> tuple[Event, ...]:
-        with self._guard:
-            return tuple(line.event for line in self._current_index().history(by, name))
+        return tuple(line.event for line in self._ask(lambda index: index.history(by, name)))
 
-    def _current_index(self) -> Index:
-        """Give the index in memory with everything that is whole now; half-filled, it is thrown away."""
-        if self._pid != os.getpid():
-            self._pid = os.getpid()
-            self._forget()  # in a forked child the index is the parent's
-        try:
-            return self._filled_index()
-        except LedgerDamagedError:
-            # What was read before may have been taken back by the writer: once more from the beginning.
-            self.close()
-            return self._filled_index()
-        except BaseException:
-            self.close()
-            raise
+    def _ask(self, question: Callable[[Index], _T]) -> _T:
+        """Ask the index in memory of all that is whole now; half-filled or failed, it is thrown away."""
+        with self._guard:
+            if self._pid != os.getpid():
+                self._pid = os.getpid()
+                self._forget()  # in a forked child the index is the parent's
+            try:
+                try:
+                    index = self._filled_index()
+                except LedgerDamagedError:
+                    # The writer may have taken back what was read before: once more from the beginning.
+                    self.close()
+                    index = self._filled_index()
+                return question(index)
+            except QueryRefusedError:
+                raise
+            except duckdb.Error as error:
+                self.close()
+                raise failure(error) from None
+            except OSError as error:
+                raise unreadable(self._files, error) from None
+            except BaseException:
+                self.close()
+                raise
 
     def _filled_index(self) -> Index:
         if self._index is None or self._files.journal.stat().st_size < self._indexed.size:
@@ -158,7 +164,7 @@ class LedgerReader:
                     raise
                 doubted = after
             except OSError as error:
-                raise _unreadable(self._files, error) from None
+                raise unreadable(self._files, error) from None
 
 
 def _creation(files: Files) -> bytes:
@@ -168,12 +174,8 @@ def _creation(files: Files) -> bytes:
         refuse_missing_journal(files)
         raise LedgerNotFoundError(f"There is no ledger called {files.index.name} here.") from None
     except OSError as error:
-        raise _unreadable(files, error) from None
+        raise unreadable(files, error) from None
     if not created:
         refuse_missing_journal(files)
         raise NotALedgerError(f"{files.journal.name} is empty or is not a ledger of codeai_lab.")
     return created
-
-
-def _unreadable(files: Files, error: OSError) -> LedgerError:
-    return LedgerReadOnlyError(f"{files.journal.name} cannot be read ({error.strerror}).")

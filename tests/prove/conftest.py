@@ -1,4 +1,7 @@
-"""Small good bundles, written from the format alone: nothing of the runtime, the ledger or the projections is used."""
+"""Small good bundles, written from the format alone.
+
+Nothing of the runtime, the ledger or the projections is used: the rows are literal.
+"""
 
 from __future__ import annotations
 
@@ -14,9 +17,18 @@ from codeai_lab.prove import bundle
 
 RULE_SETS = ("7a0d43b", "a1b562a", "1b3c7a2", "88d1291", "lab")
 LESSON = "retry-effects"
+CONFLICT = "IdempotencyConflictError"
 RAISED = {"code": "adapter-raised", "message": "the adapter raised", "type": "RuntimeError"}
 DENIED = {"code": "not-authorised", "message": "no grant permits it"}
-DRIFTED = {"code": "precondition-drift", "message": "the world moved", "expected": "state-A", "observed": "state-B"}
+DRIFTED = {
+    "code": "precondition-drift", "message": "the world moved", "expected": "state-A", "observed": "state-B",
+}  # fmt: skip
+DONE = {"status": "succeeded", "output": {"bytes": 6}, "observed": {"readable": True, "state": "v1"}}
+CRASHED = {"status": "failed", "error": RAISED, "observed": {"readable": True, "state": "v1"}}
+UNTOUCHED: dict[str, Any] = {
+    "effect_possible": False, "output": None, "error": None, "observed": None, "reused_from_action_id": None,
+}  # fmt: skip
+Request = tuple[str, str, dict[str, Any]]  # stream, kind, payload
 
 
 def line_of(value: Any) -> bytes:
@@ -38,21 +50,25 @@ class Script:
 
     def __init__(self, folder: Path, revision: str) -> None:
         self.world, self.revision = folder / "world", revision
-        self.compares, self.starts, self.claims = revision != "7a0d43b", revision in ("88d1291", "lab"), revision == "lab"
-        created = {"kind": "ledger.created", "ledger_id": "L1", "recorded_at_us": 1, "schema_version": 1, "seq": 0}
-        self.lines = [line_of(created)]
-        self.case, self.requests, self.causes, self.cases, self.rows = "", [], {}, [], []
+        self.compares = revision != "7a0d43b"
+        self.starts, self.claims = revision in ("88d1291", "lab"), revision == "lab"
+        created = {"kind": "ledger.created", "ledger_id": "L1", "recorded_at_us": 1, "schema_version": 1}
+        self.lines = [line_of(created | {"seq": 0})]
+        self.causes: dict[str, str] = {}
+        self.cases: list[dict[str, Any]] = []
+        self.rows: list[dict[str, Any]] = []
+        self.begin("")
 
     # --- the chain writer
 
-    def append(self, *events: tuple[str, str, dict[str, Any]]) -> None:
+    def append(self, *events: Request) -> None:
         for place, (stream, kind, payload) in enumerate(events, 1):
             seq = len(self.lines)
             event = {
-                "seq": seq, "event_id": f"e{seq}", "run_id": f"{LESSON}/{self.case}", "stream_id": stream, "kind": kind,
-                "actor_id": "alice", "idempotency_key": self.keys[stream], "recorded_at_us": 1_000_000 + seq,
-                "causation_id": self.causes.get(stream), "payload": payload, "batch": [place, len(events)],
-                "prev": sha256(self.lines[-1]),
+                "seq": seq, "event_id": f"e{seq}", "run_id": f"{LESSON}/{self.case}", "stream_id": stream,
+                "kind": kind, "actor_id": "alice", "idempotency_key": self.keys[stream], "payload": payload,
+                "recorded_at_us": 1_000_000 + seq, "causation_id": self.causes.get(stream),
+                "batch": [place, len(events)], "prev": sha256(self.lines[-1]),
             }  # fmt: skip
             self.causes.setdefault(stream, event["event_id"])
             self.kinds.append(kind)
@@ -60,21 +76,29 @@ class Script:
 
     # --- what a rule set records of one request
 
-    def asked(self, kind: str, name: str, key: str, **meaning: Any) -> tuple[str, str, dict[str, Any]]:
+    def asked(self, kind: str, name: str, key: str, **meaning: Any) -> Request:
         self.keys[name] = key
         self.requests.append({"id": name, "kind": kind, "key": key})
         if kind == "call":
-            payload = {"prompt": "Say hello.", "chamber": "small", "requested_model": "m1", "context": {"n": 1.5}} | meaning
-            parts = {"prompt_hash": "prompt", "chamber": "chamber", "requested_model": "requested_model"}
-            dimensions = {part: payload[field] for part, field in parts.items()} | {"rendered_context": payload["context"]}
+            usual = {
+                "prompt": "Say hello.",
+                "chamber": "small",
+                "requested_model": "m1",
+                "context": {"n": 1.5},
+            }
+            payload = usual | meaning
+            dimensions = {
+                "prompt_hash": payload["prompt"], "chamber": payload["chamber"],
+                "requested_model": payload["requested_model"], "rendered_context": payload["context"],
+            }  # fmt: skip
             own = {"call_id": name, "fingerprint": fingerprint("call-fingerprint-v1", dimensions)}
         else:
-            operation = {"capability": "file.append", "instruction": "append one line", "payload": {"ligne": "é", "n": 1}}
-            payload = operation | {"precondition": None, "performer": "agent"} | meaning
+            usual = {"capability": "file.append", "instruction": "append one line", "performer": "agent"}
+            payload = usual | {"payload": {"ligne": "é", "n": 1}, "precondition": None} | meaning
             own = {"action_id": name, "fingerprint": fingerprint("action-fingerprint-v1", payload)}
         return name, f"{kind}.requested", payload | own | {"rules": self.revision}
 
-    def answered_at_once(self, request: tuple[str, str, dict[str, Any]], kind: str, **payload: Any) -> None:
+    def answered_at_once(self, request: Request, kind: str, **payload: Any) -> None:
         answer = (request[0], kind, {"call_id" if kind[0] == "c" else "action_id": request[0], **payload})
         if self.claims:
             self.append(request, answer)
@@ -82,35 +106,35 @@ class Script:
             self.append(request)
             self.append(answer)
 
-    def completed_at_once(self, request: tuple[str, str, dict[str, Any]], **payload: Any) -> None:
-        usual = {"effect_possible": False, "output": None, "error": None, "observed": None, "reused_from_action_id": None}
-        self.answered_at_once(request, "action.completed", **usual | payload)
+    def completed_at_once(self, request: Request, **payload: Any) -> None:
+        self.answered_at_once(request, "action.completed", **UNTOUCHED | payload)
 
-    def carried_out(self, request: tuple[str, str, dict[str, Any]], marker: str | None, **payload: Any) -> None:
+    def carried_out(self, request: Request, marker: str | None, **payload: Any) -> None:
         """Start, act, complete; without a payload the completion never came."""
         name = request[0]
-        begin = [request, (name, "action.claimed", {"action_id": name}), (name, "action.execution_started", {"action_id": name})]
+        claim: Request = (name, "action.claimed", {"action_id": name})
+        start: Request = (name, "action.execution_started", {"action_id": name})
         if self.claims:
-            self.append(*begin)
+            self.append(request, claim, start)
         else:
             self.append(request)
             if self.starts:
-                self.append(begin[2])
+                self.append(start)
         if marker is not None:
             self.effect(name, marker)
         if payload:
             self.complete(name, **payload)
 
     def complete(self, name: str, **payload: Any) -> None:
-        usual = {"effect_possible": True, "output": None, "error": None, "observed": None, "reused_from_action_id": None}
-        self.append((name, "action.completed", {"action_id": name, **usual, **payload}))
+        usual = UNTOUCHED | {"action_id": name, "effect_possible": True}
+        self.append((name, "action.completed", usual | payload))
 
-    def refused(self, request: tuple[str, str, dict[str, Any]], original: str, dimensions: list[str], reason: str) -> None:
-        call = request[1][0] == "c"
+    def refused(self, request: Request, original: str, dimensions: list[str], reason: str) -> None:
+        what = request[1].partition(".")[0]
         self.answered_at_once(
-            request, f"{'call' if call else 'action'}.replay_refused", reason=reason, dimensions=dimensions,
-            fingerprint_version=f"{'call' if call else 'action'}-fingerprint-v1", idempotency_key=self.keys[request[0]],
-            **{"original_call_id" if call else "original_action_id": original},
+            request, f"{what}.replay_refused", reason=reason, dimensions=dimensions,
+            fingerprint_version=f"{what}-fingerprint-v1", idempotency_key=self.keys[request[0]],
+            **{f"original_{what}_id": original},
         )  # fmt: skip
 
     def effect(self, name: str, marker: str) -> None:
@@ -125,16 +149,22 @@ class Script:
     # --- cases and documents
 
     def begin(self, case: str) -> None:
-        self.case, self.requests, self.kinds, self.receipts, self.keys = case, [], [], [], {}
-        (self.world / case).mkdir(parents=True)
+        self.case = case
+        self.requests: list[dict[str, Any]] = []
+        self.kinds: list[str] = []
+        self.receipts: list[dict[str, Any]] = []
+        self.keys: dict[str, str] = {}
+        (self.world / case).mkdir(parents=True, exist_ok=True)
 
-    def end(self, statuses: list[Any], reused: list[Any], raised: list[Any], bounds: list[int], labels: list[Any],
-            calls: int = 0, marked: tuple[str, ...] = ()) -> None:  # fmt: skip
+    def end(
+        self, statuses: list[Any], reused: list[Any], raised: list[Any], bounds: list[int],
+        labels: list[Any], calls: int = 0, marked: tuple[str, ...] = (),
+    ) -> None:  # fmt: skip
         text = b"".join(line_of(receipt) + b"\n" for receipt in self.receipts)
         (self.world / self.case / "receipts.jsonl").write_bytes(text)
         expected = {
-            "requests": len(self.requests), "statuses": statuses, "reused_from": reused, "raised": raised,
-            "effects_world": len(self.receipts),
+            "requests": len(self.requests), "statuses": statuses, "reused_from": reused,
+            "raised": raised, "effects_world": len(self.receipts),
         }  # fmt: skip
         self.cases.append({"case": self.case, "question": f"What of {self.case}?", "requests": self.requests,
                            "marked": list(marked), "expected": expected})  # fmt: skip
@@ -154,39 +184,37 @@ class Script:
 
     def freeze(self, to: Path) -> str:
         return bundle.freeze(
-            to, protocol=self.protocol(), ledger=b"".join(line + b"\n" for line in self.lines), world=self.world,
-            results=self.results(), environment=bundle.environment(), producer="codeai_lab 0.1.0",
+            to, protocol=self.protocol(), ledger=b"".join(line + b"\n" for line in self.lines),
+            world=self.world, results=self.results(), environment=bundle.environment(),
+            producer="codeai_lab 0.1.0",
             readme=bundle.describe(self.protocol(), producer="codeai_lab 0.1.0"),
         )  # fmt: skip
 
 
 def the_seven_cases(script: Script) -> None:
-    done = {"status": "succeeded", "output": {"bytes": 6}, "observed": {"readable": True, "state": "v1"}}
-    crashed = {"status": "failed", "error": RAISED, "observed": {"readable": True, "state": "v1"}}
-
     script.begin("A-exact-duplicate")
-    script.carried_out(script.asked("action", "a1", "ka"), "hello\n", **done)
-    script.completed_at_once(script.asked("action", "a2", "ka"), reused_from_action_id="a1", **done)
+    script.carried_out(script.asked("action", "a1", "ka"), "hello\n", **DONE)
+    script.completed_at_once(script.asked("action", "a2", "ka"), reused_from_action_id="a1", **DONE)
     script.end(["succeeded"] * 2, [None, "a1"], [None, None], [1, 1], [None, "replay"])
 
     script.begin("B-other-operation")
-    script.carried_out(script.asked("action", "b1", "kb"), "hello\n", **done)
+    script.carried_out(script.asked("action", "b1", "kb"), "hello\n", **DONE)
     other = script.asked("action", "b2", "kb", instruction="delete the file")
     if script.compares:
         script.refused(other, "b1", ["instruction"], "identity-conflict")
-        script.end(["succeeded", None], [None, None], [None, "IdempotencyConflictError"], [1, 1], [None, "refused"])
+        script.end(["succeeded", None], [None, None], [None, CONFLICT], [1, 1], [None, "refused"])
     else:
-        script.completed_at_once(other, reused_from_action_id="b1", **done)
+        script.completed_at_once(other, reused_from_action_id="b1", **DONE)
         script.end(["succeeded"] * 2, [None, "b1"], [None, None], [1, 1], [None, "replay"])
 
     script.begin("B-no-authority")
-    script.carried_out(script.asked("action", "n1", "kn"), "hello\n", **done)
+    script.carried_out(script.asked("action", "n1", "kn"), "hello\n", **DONE)
     again = script.asked("action", "n2", "kn")
     if script.compares:
         script.completed_at_once(again, status="denied", error=DENIED)
         script.end(["succeeded", "denied"], [None, None], [None, None], [1, 1], [None, "denied"])
     else:
-        script.completed_at_once(again, reused_from_action_id="n1", **done)
+        script.completed_at_once(again, reused_from_action_id="n1", **DONE)
         script.end(["succeeded"] * 2, [None, "n1"], [None, None], [1, 1], [None, "replay"])
 
     script.begin("C-call-conflict")
@@ -196,68 +224,75 @@ def the_seven_cases(script: Script) -> None:
     script.append(("c1", "attempt.started", {"call_id": "c1", "attempt": 1}))
     script.append(("c1", "attempt.observed", {"call_id": "c1", "attempt": 1, "response": "hello"}))
     answer = {"status": "succeeded", "response": "hello"}
-    script.append(("c1", "call.completed", {"call_id": "c1", "replayed": False, "original_call_id": None, **answer}))
-    script.answered_at_once(script.asked("call", "c2", "kc"), "call.completed", replayed=True, original_call_id="c1", **answer)
+    fresh = {"call_id": "c1", "replayed": False, "original_call_id": None}
+    script.append(("c1", "call.completed", fresh | answer))
+    script.answered_at_once(
+        script.asked("call", "c2", "kc"), "call.completed", replayed=True, original_call_id="c1", **answer
+    )
     conflict = script.asked("call", "c3", "kc", prompt="Say goodbye.")
     if script.claims:
         script.refused(conflict, "c1", ["prompt_hash"], "identity-conflict")
     else:
         script.append(conflict)
-    script.end(["succeeded", "succeeded", None], [None, "c1", None], [None, None, "IdempotencyConflictError"], [0, 0],
+    script.end(["succeeded", "succeeded", None], [None, "c1", None], [None, None, CONFLICT], [0, 0],
                [None, "replay", "refused"], calls=1)  # fmt: skip
 
     script.begin("D-crash-gap")
-    script.carried_out(script.asked("action", "d1", "kd"), "hello\n", **crashed)
-    script.completed_at_once(script.asked("action", "d2", "kd"), reused_from_action_id="d1", **crashed)
+    script.carried_out(script.asked("action", "d1", "kd"), "hello\n", **CRASHED)
+    script.completed_at_once(script.asked("action", "d2", "kd"), reused_from_action_id="d1", **CRASHED)
     script.end(["failed"] * 2, [None, "d1"], [None, None], [0, 1], ["unknown", "replay"])
 
     script.begin("D-fresh-key")
-    script.carried_out(script.asked("action", "f1", "kf1"), "hello\n", **crashed)
-    script.carried_out(script.asked("action", "f2", "kf2"), "hello\n", **crashed)
+    script.carried_out(script.asked("action", "f1", "kf1"), "hello\n", **CRASHED)
+    script.carried_out(script.asked("action", "f2", "kf2"), "hello\n", **CRASHED)
     script.end(["failed"] * 2, [None, None], [None, None], [0, 2], ["unknown", "duplicate"])
 
     script.begin("E-drift")
     drift = script.asked("action", "g1", "kg", precondition="state-A")
-    script.completed_at_once(drift, status="failed", error=DRIFTED, observed={"readable": True, "state": "state-B"})
+    seen = {"readable": True, "state": "state-B"}
+    script.completed_at_once(drift, status="failed", error=DRIFTED, observed=seen)
     script.end(["failed"], [None], [None], [0, 0], [None])
 
 
 def rarer_cases(script: Script) -> None:
     """What the seven do not show: orphans, a denial first, the reasons of refusal, threads."""
-    done = {"status": "succeeded", "output": "ok"}
-
     script.begin("F-orphan")
-    script.carried_out(script.asked("action", "o1", "ko", precondition={"tiny": 1e-7, "small": 0.00001}), "line\n")
-    again = script.asked("action", "o2", "ko", precondition={"tiny": 1e-7, "small": 0.00001})
+    numbers = {"tiny": 1e-7, "small": 0.00001, "\ufb33": 0.1, "\U0001f600": -2.5}
+    script.carried_out(script.asked("action", "o1", "ko", precondition=numbers), "line\n")
+    again = script.asked("action", "o2", "ko", precondition=numbers)
     if script.claims:
         script.refused(again, "o1", [], "effect-unknown")
-        script.end([None, "refused"], [None, None], ["KeyboardInterrupt", None], [0, 1], ["unknown", "unknown"])
+        raised = ["KeyboardInterrupt", None]
+        script.end([None, "refused"], [None, None], raised, [0, 1], ["unknown", "unknown"])
     else:
-        script.carried_out(again, "line\n", **done)
-        script.end([None, "succeeded"], [None, None], ["ConnectionError", None], [1, 2], ["unknown", "duplicate"])
+        script.carried_out(again, "line\n", **DONE)
+        raised = ["ConnectionError", None]
+        script.end([None, "succeeded"], [None, None], raised, [1, 2], ["unknown", "duplicate"])
 
     script.begin("G-denied-first")
     script.completed_at_once(script.asked("action", "h1", "kh"), status="denied", error=DENIED)
     again = script.asked("action", "h2", "kh")
     if script.claims:
-        script.carried_out(again, "line\n", **done)
+        script.carried_out(again, "line\n", **DONE)
         script.end(["denied", "succeeded"], [None, None], [None, None], [1, 1], ["denied", "retry"])
     else:
         script.completed_at_once(again, status="denied", error=DENIED, reused_from_action_id="h1")
-        script.end(["denied", "denied"], [None, "h1"], [None, None], [0, 0], ["denied", "denied"])
+        script.end(["denied", "denied"], [None, "h1"], [None, None], [0, 0], ["denied", "replay"])
 
     script.begin("H-threads")
     if script.claims:
         script.carried_out(script.asked("action", "t1", "kt"), "one\n")
         script.refused(script.asked("action", "t2", "kt"), "t1", [], "in-progress")
-        script.complete("t1", **done)
-        script.end(["succeeded", "in_progress"], [None, None], [None, None], [1, 1], [None, "refused"], marked=("threads",))
+        script.complete("t1", **DONE)
+        script.end(["succeeded", "in_progress"], [None, None], [None, None], [1, 1], [None, "refused"],
+                   marked=("threads",))  # fmt: skip
     else:
         script.carried_out(script.asked("action", "t1", "kt"), "one\n")
         script.carried_out(script.asked("action", "t2", "kt"), "one\n")
-        script.complete("t2", **done)
-        script.complete("t1", **done)
-        script.end(["succeeded"] * 2, [None, None], [None, None], [2, 2], [None, "duplicate"], marked=("threads",))
+        script.complete("t2", **DONE)
+        script.complete("t1", **DONE)
+        script.end(["succeeded"] * 2, [None, None], [None, None], [2, 2], [None, "duplicate"],
+                   marked=("threads",))  # fmt: skip
 
 
 @pytest.fixture(params=RULE_SETS)

@@ -1,8 +1,8 @@
 """What every ledger must do, whatever it is made of: S1 to S4 of `store.protocol`, and the rules of payloads.
 
-A test class of a ledger inherits `LedgerContract` and gives the fixtures: `ledger`, an empty one; `fresh`, which
-makes one; `untouched`, one for all cases that record nothing; and `reopened`, which gives a ledger as the next
-process finds it.
+A test class of a ledger inherits `LedgerContract` and gives the fixtures: `ledger`, an empty one; `fresh`,
+which makes one; `untouched`, one for all cases that record nothing; and `reopened`, which gives a ledger as
+the next process finds it.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def draft(
     event_id: str, *, key: str | None = "k", stream: str = "s", payload: Any = None, **given: Any
 ) -> EventDraft:
     """Make a draft of which only the interesting part has to be named."""
-    fields = {
+    fields: dict[str, Any] = {
         "run_id": "lesson/A",
         "kind": "action.requested",
         "actor_id": "tester",
@@ -264,7 +264,7 @@ class LedgerContract:
         self, untouched: Ledger, field: str, value: Any
     ) -> None:
         """Payload rule: names are text, an instant is a whole number; anything else is refused by name."""
-        given = {"event_id": "a", "stream_id": "s", "idempotency_key": "k", "payload": {}}
+        given: dict[str, Any] = {"event_id": "a", "stream_id": "s", "idempotency_key": "k", "payload": {}}
         given |= {"run_id": "r", "kind": "k", "actor_id": "t", "recorded_at_us": 1, "causation_id": None}
         with pytest.raises(RefusedValueError) as refused:
             untouched.append(EventDraft(**(given | {field: value})))

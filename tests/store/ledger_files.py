@@ -18,11 +18,15 @@ NAME = "lab.duckdb"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Made:
-    """A ledger of four batches: its journal, its index, and its index as it was before the first append."""
+    """A ledger of four batches, closed; and its index and DuckDB's log as they were before that.
+
+    `early_index` is the index before the first append; with `log` beside it, it is what a kill leaves.
+    """
 
     journal: bytes
     index: bytes
     early_index: bytes
+    log: bytes
 
     @property
     def line_ends(self) -> list[int]:
@@ -39,10 +43,17 @@ class Made:
         batches = [json.loads(line).get("batch", [1, 1]) for line in self.journal.splitlines()]
         return [end for end, (n, of) in zip(self.line_ends, batches, strict=True) if n == of]
 
-    def lay(self, folder: Path, *, journal: bytes | None = None, index: bytes | None = None) -> Path:
+    def lay(
+        self,
+        folder: Path,
+        *,
+        journal: bytes | None = None,
+        index: bytes | None = None,
+        log: bytes | None = None,
+    ) -> Path:
         """Lay files into a folder and give the ledger's path; b"" is an empty file, None none at all."""
         folder.mkdir(exist_ok=True)
-        for name, content in ((NAME, index), (f"{NAME}.journal.jsonl", journal)):
+        for name, content in ((NAME, index), (f"{NAME}.journal.jsonl", journal), (f"{NAME}.wal", log)):
             (folder / name).unlink(missing_ok=True)
             if content is not None:
                 (folder / name).write_bytes(content)
@@ -60,7 +71,12 @@ def make(folder: Path, *, ledger_id: str = "L1") -> Made:
             ledger.append(
                 *(draft(f"{number}.{n}", key=f"k{number % 2}", stream=f"s{n}") for n in range(size))
             )
-    return Made(journal=ledger.journal.read_bytes(), index=path.read_bytes(), early_index=early_index)
+        ledger.sql("SELECT 1")
+        assert path.read_bytes() == early_index
+        log = path.with_name(f"{NAME}.wal").read_bytes()
+    return Made(
+        journal=ledger.journal.read_bytes(), index=path.read_bytes(), early_index=early_index, log=log
+    )
 
 
 def contents(folder: Path) -> dict[str, bytes | None]:

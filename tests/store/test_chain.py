@@ -6,6 +6,7 @@ import json
 import os
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import pytest
 from ledger_files import Made, flipped
@@ -26,7 +27,7 @@ def check(journal: Path) -> None:
     list(check_lines(journal))
 
 
-def rechained(journal: bytes, change: dict[int, dict[str, object]]) -> bytes:
+def rechained(journal: bytes, change: dict[int, dict[str, Any]]) -> bytes:
     """Change members of lines and write the chain anew, as no accident does."""
     lines, prev = [], None
     for number, line in enumerate(journal.splitlines()):
@@ -161,6 +162,19 @@ def test_a_batch_must_be_complete_before_the_next_begins(journal: Path, made: Ma
     with pytest.raises(LedgerDamagedError) as refused:
         find_tail(journal)
     assert refused.value.line == 5
+
+
+def test_half_a_batch_at_the_end_must_be_its_first_half(journal: Path, made: Made) -> None:
+    """H2, H3: lines 1 and 2 of a batch of 3 are a torn end; line 2 alone is damage; nothing is cut off."""
+    halved = rechained(made.journal, {5: {"batch": [1, 3]}, 6: {"batch": [2, 3]}})
+    journal.write_bytes(halved)
+    assert find_tail(journal).end.seq == 4
+    lines = halved.splitlines(keepends=True)
+    for kept in ([*lines[:5], lines[6]], [lines[0], lines[6]]):
+        journal.write_bytes(b"".join(kept))
+        with pytest.raises(LedgerDamagedError) as refused:
+            find_tail(journal)
+        assert refused.value.line == len(kept) - 1
 
 
 @pytest.mark.parametrize(

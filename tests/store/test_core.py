@@ -248,7 +248,7 @@ def test_an_interrupted_query_leaves_no_transaction(
         type = duckdb.StatementType.SELECT
 
     ledger.sql("SELECT 1")
-    index = ledger._core._index
+    index: Any = ledger._core._index
     real = index._connection
     index._connection = Interrupted()
     with pytest.raises(KeyboardInterrupt):
@@ -256,12 +256,6 @@ def test_an_interrupted_query_leaves_no_transaction(
     index._connection = real
     assert ledger.sql("SELECT 3").rows == ((3,),)
     assert whole(ledger) == ["old", "new"]
-
-
-def test_other_runtime_errors_are_not_taken_for_interrupts() -> None:
-    """B1: only what DuckDB calls an interrupt becomes one."""
-    with pytest.raises(RuntimeError, match="something else"), database.interrupts():
-        raise RuntimeError("something else")
 
 
 # --- an index that fails --------------------------------------------------------------------------------
@@ -290,7 +284,7 @@ FATAL = duckdb.FatalException(
 def test_after_a_fatal_error_the_index_is_opened_again_or_rebuilt(
     ledger: DuckDBLedger, monkeypatch: pytest.MonkeyPatch, method: str, times: int, said: tuple[str, ...]
 ) -> None:
-    """DuckDB gave up: it is opened again, or rebuilt if that does not help, which is said; the call goes on."""
+    """DuckDB gave up: it is opened again, or rebuilt if that does not help, which is said; the call works."""
     monkeypatch.setattr(Index, method, failing(times, getattr(Index, method), FATAL))
     assert ids(ledger.find("k")) == ["old", "new"]
     assert ledger.sql("SELECT event_id FROM events ORDER BY seq").rows == (("old",), ("new",))
@@ -329,7 +323,7 @@ def test_a_block_that_was_damaged_while_nobody_looked_is_found_and_mended(tmp_pa
         for start in range(0, 4000, 500):
             ledger.append(*(draft(str(n), key=f"k{n}", payload={"n": n}) for n in range(start, start + 500)))
     good, lines = path.read_bytes(), ledger.journal.read_bytes()
-    for block in range(1, (len(good) - 12288) // 262144):
+    for block in range(1, (len(good) - 12288) // 262144, 2):
         path.write_bytes(flipped(good, 12288 + 262144 * block + 5000, 0xFF))
         ledger.journal.write_bytes(lines)
         with DuckDBLedger(path) as again:
@@ -383,7 +377,12 @@ def test_an_old_key_is_asked_for_once(ledger: DuckDBLedger, monkeypatch: pytest.
     """What an earlier session recorded does not change: one look-up by name is enough."""
     asked = []
     real = Index.history
-    monkeypatch.setattr(Index, "history", lambda self, by, name: asked.append(name) or real(self, by, name))
+
+    def history(self: Index, by: str, name: str) -> Any:
+        asked.append(name)
+        return real(self, by, name)
+
+    monkeypatch.setattr(Index, "history", history)
     for number in range(3):
         assert len(ledger.find("k")) == 2 + number
         ledger.append(draft(str(number)), unless_changed=[Unchanged(key="k", last_seq=2 + number)])

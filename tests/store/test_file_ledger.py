@@ -15,6 +15,12 @@ from codeai_lab.store.ledger import DuckDBLedger
 from codeai_lab.store.protocol import Ledger
 
 
+@pytest.fixture(scope="module")
+def untouched(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ledger]:
+    with DuckDBLedger(tmp_path_factory.mktemp("untouched") / "lab.duckdb") as ledger:
+        yield ledger
+
+
 class TestFileLedger(LedgerContract):
     """The ledger in a file behaves as the list does."""
 
@@ -33,11 +39,6 @@ class TestFileLedger(LedgerContract):
     @pytest.fixture
     def ledger(self, fresh: Callable[[], Ledger]) -> Ledger:
         return fresh()
-
-    @pytest.fixture(scope="class")
-    def untouched(self, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ledger]:
-        with DuckDBLedger(tmp_path_factory.mktemp("untouched") / "lab.duckdb") as ledger:
-            yield ledger
 
     @pytest.fixture
     def reopened(self) -> Iterator[Callable[[Ledger], Ledger]]:

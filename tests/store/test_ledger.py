@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import threading
 from pathlib import Path
 
@@ -10,7 +11,13 @@ import pytest
 from ledger_contract import draft, ids, in_threads
 
 from codeai_lab.clock import ManualClock
-from codeai_lab.errors import LedgerClosedError, LedgerInUseError, RefusedValueError
+from codeai_lab.errors import (
+    LedgerClosedError,
+    LedgerInUseError,
+    LedgerNotFoundError,
+    LedgerReadOnlyError,
+    RefusedValueError,
+)
 from codeai_lab.store import ledger as module
 from codeai_lab.store.core import Core
 from codeai_lab.store.ledger import DuckDBLedger
@@ -155,9 +162,56 @@ def test_a_failed_core_is_opened_anew(tmp_path: Path, monkeypatch: pytest.Monkey
         old.find("k")
     old.close()  # and does not take the new one with it
     assert ids(new.find("k")) == ["a", "b"]
-    assert ids(DuckDBLedger(tmp_path / "lab.duckdb").read_all()) == ["a", "b"]
     new.close()
-    module._shut_all()
+
+
+def test_a_ledger_whose_folder_was_made_anew_is_a_new_ledger(tmp_path: Path) -> None:
+    """D9, J5: a set-up cell that clears its folder gets an empty ledger; the old one takes no more."""
+    folder = tmp_path / "scratch"
+    folder.mkdir()
+    old = DuckDBLedger(folder / "lab.duckdb")
+    old.append(draft("a"))
+    old.sql("SELECT 1")
+    old.append(draft("b"))
+    shutil.rmtree(folder)
+    with pytest.raises(LedgerNotFoundError, match="deleted or moved while the ledger was open") as refused:
+        old.append(draft("c"))
+    assert refused.value.definite
+    folder.mkdir()
+    with DuckDBLedger(folder / "lab.duckdb") as new:
+        assert list(new.read_all()) == []
+        assert new.ledger_id != old.ledger_id
+        with pytest.raises(LedgerClosedError):
+            old.append(draft("c"))
+        new.append(draft("a"))
+        old.close()
+        assert new.sql("SELECT count(*) FROM events").rows == ((1,),)
+    with DuckDBLedger(folder / "lab.duckdb") as again:
+        assert again.notices == ()
+        assert ids(again.read_all()) == ["a"]
+
+
+@pytest.mark.parametrize("back", [True, False], ids=["moved back", "gone"])
+def test_a_journal_that_is_moved_away_is_not_written_to(tmp_path: Path, back: bool) -> None:
+    """J5: while it is away nothing is recorded, and reading says so; moved back, the same ledger goes on."""
+    ledger = DuckDBLedger(tmp_path / "lab.duckdb")
+    ledger.append(draft("a"))
+    ledger.journal.rename(tmp_path / "moved")
+    with pytest.raises(LedgerNotFoundError):
+        ledger.append(draft("b"))
+    with pytest.raises(LedgerReadOnlyError, match="cannot be read"):
+        list(ledger.read_all())
+    assert ids(ledger.find("k")) == ["a"]
+    if back:
+        (tmp_path / "moved").rename(ledger.journal)
+        ledger.append(draft("b"))
+        assert ids(ledger.read_all()) == ids(ledger.find("k")) == ["a", "b"]
+    ledger.close()
+    if not back:
+        (tmp_path / "moved").rename(ledger.journal)
+    with DuckDBLedger(tmp_path / "lab.duckdb") as again:
+        assert again.notices == ()
+        assert ids(again.find("k")) == (["a", "b"] if back else ["a"])
 
 
 def test_an_interrupted_closing_still_frees_the_lock(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -183,9 +237,10 @@ def test_the_lock_is_held_as_long_as_the_ledger_is_open(
     with DuckDBLedger(tmp_path / "lab.duckdb") as ledger:
         ledger.append(draft("a"))
         before = ledger.journal.read_bytes()
-        monkeypatch.setattr(module, "_cores", {})  # as another process sees it
-        with pytest.raises(LedgerInUseError, match="Another process"):
-            DuckDBLedger(tmp_path / "lab.duckdb")
+        with monkeypatch.context() as patched:
+            patched.setattr(module, "_cores", {})  # as another process sees it
+            with pytest.raises(LedgerInUseError, match="Another process"):
+                DuckDBLedger(tmp_path / "lab.duckdb")
         assert ledger.journal.read_bytes() == before
 
 

@@ -23,6 +23,7 @@ from codeai_lab.errors import (
     NotALedgerError,
 )
 from codeai_lab.store import opening
+from codeai_lab.store.files import Files
 from codeai_lab.store.index import Index
 from codeai_lab.store.ledger import DuckDBLedger
 from codeai_lab.store.reader import LedgerReader
@@ -55,8 +56,9 @@ def opened_whole(path: Path, *, said: str | None = None) -> DuckDBLedger:
             assert ledger.notices == ()
         else:
             assert any(said in notice for notice in ledger.notices)
-    with DuckDBLedger(path) as again:
-        assert again.notices == ()
+    if said is not None:
+        with DuckDBLedger(path) as again:
+            assert again.notices == ()
     return ledger
 
 
@@ -68,13 +70,13 @@ def some_cuts(made: Made) -> list[int]:
     edges = {end + step for end in made.line_ends[-3:] for step in (-1, 0, 1)}
     return sorted(
         cut
-        for cut in edges | set(range(made.batch_ends[-2], len(made.journal), 97))
+        for cut in edges | set(range(made.batch_ends[-2], len(made.journal), 151))
         if made.batch_ends[-2] <= cut < len(made.journal)
     )
 
 
 def test_cut_in_the_last_batch_before_a_flush_it_is_set_aside_and_said(tmp_path: Path, made: Made) -> None:
-    """Cut as by a kill before any flush: the torn end is kept in a file, said in one sentence; appends go on."""
+    """Cut as by a kill before any flush: the torn end is kept in a file, and that is said; appends go on."""
     for cut in some_cuts(made):
         path = made.lay(tmp_path / str(cut), journal=made.journal[:cut], index=made.early_index)
         torn = made.journal[made.batch_ends[-2] : cut]
@@ -97,7 +99,7 @@ def test_cut_at_every_byte_behind_the_index_it_is_refused(
 ) -> None:
     """Cut anywhere in the last batch while the index has it: refused, naming what is missing."""
     path = made.lay(tmp_path, journal=made.journal, index=made.index)
-    mark = opening.read_mark(opening.Files.of(path))
+    mark = opening.read_mark(Files.of(path))
     monkeypatch.setattr(opening, "read_mark", lambda files: mark)  # it is the same at every byte
     for cut in range(made.batch_ends[-2], len(made.journal)):
         made.lay(tmp_path, journal=made.journal[:cut], index=made.index)
@@ -396,6 +398,18 @@ def test_a_database_that_somebody_left_with_its_log_is_left_so(tmp_path: Path, m
     a_sqlite_database(path.with_name("other.duckdb"))
     path.with_name("other.duckdb.wal").write_bytes(b"anything")
     refusal(path.with_name("other.duckdb"), NotALedgerError)
+
+
+def test_what_duckdb_has_in_its_log_is_looked_at_where_it_is(tmp_path: Path, made: Made) -> None:
+    """O3: an index with rows in DuckDB's log, as after a kill, is refused without writing them into it."""
+    for journal in (None, made.journal[: made.batch_ends[-2]]):
+        path = made.lay(tmp_path, journal=journal, index=made.early_index, log=made.log)
+        for by in (DuckDBLedger, check):
+            refusal(path, IndexAheadError, by=by)
+        restore(path)
+        assert path.with_name(f"{NAME}.journal.jsonl").read_bytes() == made.journal
+        assert (path.read_bytes(), path.with_name(f"{NAME}.wal").read_bytes()) == (made.early_index, made.log)
+    opened_whole(path)
 
 
 def test_a_journal_that_is_not_one_is_left_untouched(tmp_path: Path, made: Made) -> None:
