@@ -14,6 +14,9 @@ Always true:
   F1. Every effect leaves one marker and one receipt, also when the adapter raises afterwards.
   F2. The adapter's own count (`effects`) is kept in memory, apart from both; it is the producer's summary.
   F3. No marker is ever written over.
+  F4. Whenever a process dies in the middle of an effect, the marker and its receipt are both there for a
+      reader, or
+      neither: the receipt is written first, and the marker appears under its name whole, in one step.
 
 Not here: recording anything in the ledger (`run.stages`).
 """
@@ -22,6 +25,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import threading
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -47,14 +51,12 @@ class MarkerWorld:
         self._receipts.touch()
 
     def append_line(self, action_id: str, line: str) -> Receipt:
-        """Let the effect happen: write one marker that holds the line, then the world's receipt of it."""
+        """Let the effect happen: one marker that holds the line, and the world's receipt of it (F4)."""
         content = f"{line}\n".encode()
         with self._one_at_a_time:  # threads may race for a key; the world numbers what really happened
             self._markers.mkdir(exist_ok=True)
             number = len(list(self._markers.iterdir())) + 1
             marker = self._markers / f"{number:04d}.txt"
-            with marker.open("xb") as file:
-                file.write(content)
             receipt = Receipt(
                 n=number,
                 action_id=action_id,
@@ -62,18 +64,32 @@ class MarkerWorld:
                 effect=hashlib.sha256(content).hexdigest(),
             )
             said = {name: getattr(receipt, name) for name in Receipt.__slots__}
+            self._forget_what_did_not_happen()
+            if marker.exists():
+                raise FileExistsError(f"there is a marker called {marker.name} already")
+            draft = self.folder / "draft"
+            draft.write_bytes(content)
             with self._receipts.open("ab") as file:
                 file.write(canonical_bytes(said) + b"\n")
+            os.link(draft, marker)  # the effect: from here on it is there, whole, and its receipt is too
+            draft.unlink()
         return receipt
 
     def receipts(self) -> tuple[Receipt, ...]:
-        """Give what the world kept, in order."""
+        """Give what the world kept, in order, without a last receipt whose effect never came about (F4)."""
         lines = self._receipts.read_bytes().splitlines()
-        return tuple(receipt_from_json(json.loads(line)) for line in lines)
+        kept = tuple(receipt_from_json(json.loads(line)) for line in lines)
+        return kept[:-1] if kept and not (self._markers / kept[-1].marker).exists() else kept
 
     def marker_count(self) -> int:
         """Count the marker files."""
         return len(list(self._markers.iterdir())) if self._markers.exists() else 0
+
+    def _forget_what_did_not_happen(self) -> None:
+        lines = self._receipts.read_bytes().splitlines(keepends=True)
+        if len(self.receipts()) < len(lines):
+            with self._receipts.open("r+b") as file:
+                file.truncate(sum(map(len, lines[:-1])))
 
 
 class LineAdapter:

@@ -22,6 +22,7 @@ from __future__ import annotations
 import atexit
 import os
 import threading
+import weakref
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, suppress
 from pathlib import Path
@@ -62,6 +63,9 @@ class DuckDBLedger:
         name = str(uuid4()) if ledger_id is None else ledger_id
         self._core = _core_of(Files.of(Path(path)), name, clock or SystemClock(), progress)
         self._closed = False
+        # A set-up cell that runs again drops the ledger of its first run; that one must not keep the lock.
+        self._let_go = weakref.finalize(self, _release, self._core)
+        self._let_go.atexit = False  # the end of the process shuts every core itself
 
     @property
     def ledger_id(self) -> str:
@@ -114,7 +118,7 @@ class DuckDBLedger:
         """Let go; the last one on a file closes it and frees the lock."""
         if not self._closed:
             self._closed = True
-            _release(self._core)
+            self._let_go()
 
     def __enter__(self) -> DuckDBLedger:
         return self

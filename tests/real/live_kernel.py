@@ -83,26 +83,21 @@ class LiveKernel:
 
     def start(self, code: str) -> str:
         """Send a cell off and give its name; `finish` waits for its end."""
-        return str(self._client.execute(code, allow_stdin=False))
+        return str(self._client.execute(code, allow_stdin=False, stop_on_error=False))
 
     def finish(self, name: str, *, seconds: float = PATIENCE_S) -> Cell:
         """Wait for the end of a cell and give what it gave."""
         deadline = time.monotonic() + seconds
-        printed, error, message = "", None, None
+        printed = ""
         while True:
-            try:
-                heard = self._client.get_iopub_msg(timeout=max(0.0, deadline - time.monotonic()))
-            except queue.Empty:
-                raise TimeoutError("a cell did not end in time") from None
-            if heard["parent_header"].get("msg_id") != name:
-                continue
-            kind, content = heard["msg_type"], heard["content"]
+            kind, content = _heard(self._client.get_iopub_msg, name, deadline)
             if kind == "stream" and content["name"] == "stdout":
                 printed += content["text"]
-            elif kind == "error":
-                error, message = content["ename"], content["evalue"]
             elif kind == "status" and content["execution_state"] == "idle":
-                return Cell(printed=printed, error=error, message=message)
+                break
+        # Not from what is shown: where IPython cannot format an interrupt's traceback, it shows no error.
+        _, reply = _heard(self._client.get_shell_msg, name, deadline)
+        return Cell(printed=printed, error=reply.get("ename"), message=reply.get("evalue"))
 
     def run(self, code: str) -> Cell:
         """Run a cell to its end."""
@@ -151,6 +146,17 @@ def kernels(*scratches: Path) -> Iterator[tuple[LiveKernel, ...]]:
         for kernel in started:
             kernel.is_ready()
         yield tuple(started)
+
+
+def _heard(hear: Callable[..., dict[str, Any]], name: str, deadline: float) -> tuple[str, dict[str, Any]]:
+    """Give the kind and the content of the next message about a cell."""
+    while True:
+        try:
+            heard = hear(timeout=max(0.0, deadline - time.monotonic()))
+        except queue.Empty:
+            raise TimeoutError("a cell did not end in time") from None
+        if heard["parent_header"].get("msg_id") == name:
+            return heard["msg_type"], heard["content"]
 
 
 def _environment(scratch: Path) -> dict[str, str]:

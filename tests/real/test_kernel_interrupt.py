@@ -98,8 +98,7 @@ def interrupted(kernel: LiveKernel, code: str, folder: Path) -> None:
     (folder / "waiting").unlink(missing_ok=True)
     cell = kernel.start(code)
     wait_for((folder / "waiting").exists, "the cell waits")
-    ended = kernel.stop(cell)
-    assert (ended.error, ended.printed) == ("KeyboardInterrupt", "")
+    assert kernel.stop(cell).error == "KeyboardInterrupt"
 
 
 @pytest.mark.parametrize("waits", ["for_an_event", "asleep"])

@@ -92,10 +92,8 @@ def test_a_second_writer_is_refused_at_once_and_may_read(path: Path) -> None:
         with pytest.raises(LedgerInUseError) as refused:
             DuckDBLedger(path)
         assert time.monotonic() - began < 1
-        assert str(refused.value) == (
-            "Another process, perhaps another notebook, writes to lab.duckdb. "
-            "Close it first, or read along with LedgerReader or `codeai-lab inspect`."
-        )
+        assert "writes to lab.duckdb" in str(refused.value)
+        assert str(path.parent) not in str(refused.value)
         with LedgerReader(path) as reader:
             assert [event.event_id for event in reader.read_all()] == ["held.1"]
             assert reader.sql("SELECT count(*) FROM events").rows == ((1,),)

@@ -117,6 +117,17 @@ def test_a_flipped_byte_is_named_by_its_line(journal: Path, made: Made, bits: in
                 assert isinstance(error, (NotALedgerError, LedgerTooNewError))
 
 
+def test_a_line_that_was_edited_is_named_and_not_its_neighbour(journal: Path, made: Made) -> None:
+    """H3: a line whose text, or whose `prev`, is another one altogether is told from the line before it."""
+    lines = made.journal.splitlines(keepends=True)
+    text, prev = lines[3].replace(b'"tester"', b'"nobody"'), lines[3].replace(b'"prev":"', b'"prev":"x', 1)
+    for edited in (text, prev, prev.replace(b'"tester"', b'"nobody"')):
+        journal.write_bytes(b"".join([*lines[:3], edited, *lines[4:]]))
+        with pytest.raises(LedgerDamagedError) as refused:
+            check(journal)
+        assert refused.value.line == 3
+
+
 def test_a_flipped_byte_in_the_last_line_is_found_where_the_chain_shows_it(journal: Path, made: Made) -> None:
     """H3: in a last line nobody vouches for, a changed `prev` names that line, from both ends."""
     place = made.journal.rindex(b'"prev":"') + len(b'"prev":"')

@@ -92,8 +92,6 @@ POINTS = [
     pytest.param(Journal, "append", True, id="between journal and memory"),
     pytest.param(Core, "_take", False, id="before taking in"),
     pytest.param(Core, "_take", True, id="after taking in"),
-    pytest.param(Core, "_refuse_known", False, id="before the ids are compared"),
-    pytest.param(core, "place", True, id="after placing"),
     pytest.param(core, "encode_batch", True, id="after encoding"),
 ]
 

@@ -7,6 +7,7 @@ import shutil
 import threading
 from pathlib import Path
 
+import filelock
 import pytest
 from ledger_contract import draft, ids, in_threads
 
@@ -250,3 +251,15 @@ def test_what_it_shows_of_itself_holds_no_path(tmp_path: Path) -> None:
         ledger.append(draft("a"), draft("b"))
         assert repr(ledger) == "DuckDBLedger('lab.duckdb', events=2)"
     assert repr(ledger) == "DuckDBLedger('lab.duckdb', events=2)"
+
+
+def test_a_set_up_cell_that_runs_again_keeps_no_lock(tmp_path: Path) -> None:
+    """The ledger of the first run is dropped with its name; closing the second one frees the file."""
+    path = tmp_path / "lab.duckdb"
+    ledger = DuckDBLedger(path)
+    ledger = DuckDBLedger(path)
+    ledger.close()
+
+    with pytest.raises(LedgerClosedError):
+        ledger.find("k")
+    assert filelock.FileLock(tmp_path / "lab.duckdb.lock", timeout=0).acquire()

@@ -392,12 +392,23 @@ def test_a_file_that_is_not_a_ledger_is_left_untouched(
 
 def test_a_database_that_somebody_left_with_its_log_is_left_so(tmp_path: Path, made: Made) -> None:
     """O3: a database with a `.wal`, ours or not, is looked at without writing the log into it."""
-    path = made.lay(tmp_path, index=made.index)
-    path.with_name(f"{NAME}.wal").write_bytes(b"anything")
-    refusal(path, IndexAheadError)
-    a_sqlite_database(path.with_name("other.duckdb"))
-    path.with_name("other.duckdb.wal").write_bytes(b"anything")
-    refusal(path.with_name("other.duckdb"), NotALedgerError)
+    refusal(made.lay(tmp_path, index=made.index, log=b"anything"), IndexAheadError)
+    other, log = tmp_path / "other.duckdb", tmp_path / "other.duckdb.wal"
+    a_sqlite_database(other)
+    log.write_bytes(b"anything")
+    refusal(other, NotALedgerError)
+    other.unlink()
+    log.unlink()
+    with duckdb.connect(str(other)) as connection:
+        connection.execute("CREATE TABLE t(a INTEGER)")
+        connection.execute("CHECKPOINT")
+        connection.execute("INSERT INTO t VALUES (1)")
+        as_killed = other.read_bytes(), log.read_bytes()
+    other.write_bytes(as_killed[0])
+    log.write_bytes(as_killed[1])
+    refusal(other, NotALedgerError)
+    with duckdb.connect(str(other)) as connection:
+        assert connection.execute("SELECT a FROM t").fetchall() == [(1,)]
 
 
 def test_what_duckdb_has_in_its_log_is_looked_at_where_it_is(tmp_path: Path, made: Made) -> None:
