@@ -101,13 +101,18 @@ def test_cut_at_every_byte_behind_the_index_it_is_refused(
     path = made.lay(tmp_path, journal=made.journal, index=made.index)
     mark = opening.read_mark(Files.of(path))
     monkeypatch.setattr(opening, "read_mark", lambda files: mark)  # it is the same at every byte
+    journal = path.with_name(f"{NAME}.journal.jsonl")
+    index = path.stat()
     for cut in range(made.batch_ends[-2], len(made.journal)):
-        made.lay(tmp_path, journal=made.journal[:cut], index=made.index)
-        error = refusal(path, IndexAheadError)
-        assert isinstance(error, IndexAheadError)
-        assert error.missing == (5, 6)
-        assert "has lost events 5 to 6" in str(error)
-        assert str(error).endswith("Run: codeai-lab restore lab.duckdb")
+        journal.write_bytes(made.journal[:cut])
+        with pytest.raises(IndexAheadError) as refused:
+            DuckDBLedger(path)
+        assert refused.value.missing == (5, 6)
+        assert "has lost events 5 to 6" in str(refused.value)
+        assert str(refused.value).endswith("Run: codeai-lab restore lab.duckdb")
+        assert journal.read_bytes() == made.journal[:cut]
+        assert (path.stat().st_size, path.stat().st_mtime_ns) == (index.st_size, index.st_mtime_ns)
+    assert set(contents(tmp_path)) == {NAME, journal.name}
 
 
 def test_what_the_index_has_is_restored_byte_for_byte(tmp_path: Path, made: Made) -> None:

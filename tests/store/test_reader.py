@@ -60,7 +60,7 @@ def test_a_reader_stops_before_an_incomplete_batch_at_every_byte(path: Path, mad
     """V1: of a batch that is being written nothing is seen until it is whole."""
     made.lay(path.parent, journal=made.journal, index=made.index)
     reader = LedgerReader(path)
-    for cut in range(made.line_ends[0], len(made.journal) + 1):
+    for cut in range(made.batch_ends[-3], len(made.journal) + 1):
         journal_of(path).write_bytes(made.journal[:cut])
         whole = sum(
             end <= cut for end in made.line_ends if end <= max(e for e in made.batch_ends if e <= cut)
