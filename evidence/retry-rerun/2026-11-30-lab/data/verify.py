@@ -101,8 +101,8 @@ ORDER = {
 RECORD_STARTS = ("88d1291", "lab")
 # (status, was an effect possible) of a completion -> the codes that its error may have; None is no error.
 ERRORS: dict[tuple[str | None, bool], tuple[str | None, ...]] = {
-    ("succeeded", True): (None,),
-    ("failed", True): ("adapter-raised",),
+    ("succeeded", True): (None, "output-not-recordable"),
+    ("failed", True): ("adapter-raised", "adapter-not-driven"),
     ("failed", False): ("precondition-drift", "precondition-unreadable"),
     ("denied", False): ("not-authorised",),
 }
