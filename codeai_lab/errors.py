@@ -124,7 +124,7 @@ class IndexAheadError(LedgerError):
 
 
 class LedgerFullError(LedgerError):
-    """No space left: nothing of this append was kept. Free some space and append again."""
+    """No space left, for an append, an opening or the index; nothing of it was kept. Free some space."""
 
 
 class LedgerFailedError(LedgerError):

@@ -47,7 +47,7 @@ import stat
 import sys
 import unicodedata
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import asdict, dataclass, field
 from decimal import Decimal
 from functools import lru_cache
@@ -109,7 +109,7 @@ ERRORS: dict[tuple[str | None, bool], tuple[str | None, ...]] = {
 REFUSED_STATUS = {"identity-conflict": None, "effect-unknown": "refused", "in-progress": "in_progress"}
 
 # A line in canonical form, but for its payload: what fits needs no second look at its fields and their types.
-_TEXT = r'"[^"\\\x00-\x1f]*(?:\\(?:["\\bfnrt]|u00[01][0-9a-f])[^"\\\x00-\x1f]*)*"'
+_TEXT = r'"[^"\\\x00-\x1f]*+(?:\\(?:["\\bfnrt]|u00[01][0-9a-f])[^"\\\x00-\x1f]*+)*+"'
 _WHOLE = r"(?:0|[1-9][0-9]{0,15})"
 EVENT = re.compile(
     rf'\{{"actor_id":{_TEXT},"batch":\[([1-9][0-9]{{0,8}},[1-9][0-9]{{0,8}})\],"causation_id":(null|{_TEXT}),'
@@ -557,7 +557,6 @@ def _finite(text: str) -> float:
 _strict_decode = json.JSONDecoder(
     object_pairs_hook=_once, parse_float=_finite, parse_constant=_finite
 ).raw_decode
-_decode = json.JSONDecoder().raw_decode
 _dump = json.JSONEncoder(sort_keys=True, separators=(",", ":"), check_circular=False).encode
 
 
@@ -586,7 +585,7 @@ class _Request:
     case: _Case
     rules: str
     call: bool
-    words: bytes  # SHA-256 of its payload, without an action's id
+    words: str  # its payload without an action's id, as it stands there
     dimensions: tuple[str, ...]
     prior: _Request | None  # what had decided the key when this was asked
     retry: bool
@@ -598,7 +597,7 @@ class _Request:
     status: str | None = None
     reused_from: str | None = None
     entered: bool = False
-    content: str = ""  # SHA-256 of what its completion says about it
+    content: str = ""  # what its completion says about it, as it stands there
     receipts: int = 0
     duplicate: bool = False
 
@@ -668,7 +667,7 @@ class _Ledger:
     def lines(self, file: RawIOBase) -> Iterator[bytes]:
         """Give the lines without their newlines, and count them."""
         rest = b""
-        while block := file.read(1 << 16):
+        while block := file.read(1 << 18):
             self.digest.update(block)
             *lines, rest = (rest + block).split(b"\n")
             for line in lines:
@@ -744,8 +743,8 @@ class _Ledger:
             raise _Refused(code, f"{kind!a} without a request earlier in its stream")
         case = self.cases.get(run) or self.cases.setdefault(run, _Case(run))
         call = kind == CALLED
-        prior, words = self.decided[call].get(key), hashlib.sha256(text.encode()).digest()
-        if prior is not None and prior.words == words:
+        prior, words = self.decided[call].get(key), text
+        if prior is not None and prior.words == text:
             dimensions, rules, key, words = prior.dimensions, prior.rules, prior.key, prior.words
         else:
             again = None if call else _written_again(text)
@@ -778,7 +777,7 @@ class _Ledger:
         request.entered = entered == "true"
         if request.rules in RECORD_STARTS and request.started != request.entered:
             self.add("start-disagrees", "whether it started and whether its effect was possible disagree")
-        is_replay = self.completed(request, status, None if link == "null" else link, _sha256(content))
+        is_replay = self.completed(request, status, None if link == "null" else link, content)
         if is_replay:  # its content was judged where the original said it
             possible = not request.entered
         else:
@@ -855,11 +854,11 @@ class _Ledger:
             request.attempt += kind == TRIED
             if kind == OBSERVED:
                 request.case.provider_calls += 1
-                request.content = _sha256(_dump(payload["response"]))
+                request.content = _dump(payload["response"])
             if repr(payload["attempt"]) != repr(request.attempt):
                 self.add("out-of-order", "its attempts are not counted from 1")
         elif kind == CALL_COMPLETED:
-            link, content = payload["original_call_id"], _sha256(_dump(payload["response"]))
+            link, content = payload["original_call_id"], _dump(payload["response"])
             if payload["replayed"] != (link is not None):
                 self.add("completion-impossible", "replayed and original_call_id do not go together")
             if link is None and payload["status"] == "succeeded" and request.content != content:
@@ -926,19 +925,45 @@ def _judged(kind: str, text: str) -> tuple[tuple[str, ...], str, bool]:
     return dimensions, payload["rules"], bool(payload["fingerprint"] == _fingerprint(dimensions, kind))
 
 
+def _small(text: str) -> int:
+    """Take a whole number that has one form in every encoder; ValueError for any other number."""
+    if len(text) > 15:
+        raise ValueError("not written again here")
+    return int(text)
+
+
+# What is left, ASCII text and small whole numbers, the encoder written in C spells as RFC 8785 does.
+_plain_decode = json.JSONDecoder(parse_int=_small, parse_float=_small, parse_constant=_small).raw_decode
+_plain_encode = json.JSONEncoder(
+    ensure_ascii=False, sort_keys=True, separators=(",", ":"), check_circular=False
+).encode
+_decode = json.JSONDecoder().raw_decode
+
+
 def _written_again(text: str) -> tuple[tuple[str, ...], str, bool] | None:
     """Do the same quicker: what gives the same text has each field once, and the right fingerprint."""
     try:
-        payload, _ = _decode(f'{{"action_id":""{text}')
-        capability, first = _quoted_and_digest(payload["capability"])
-        instruction, second = _quoted_and_digest(payload["instruction"])
-        performer, fourth = _quoted_and_digest(payload["performer"])
-        wanted, precondition = _canonical(payload["payload"]), _canonical(payload["precondition"])
-        made = (first, second, _sha256(wanted), fourth, _sha256(precondition))
-        rest = (instruction, wanted, performer, precondition, _quoted(payload["rules"]))
-        same = text == REQUEST % (capability, _sha256(UNSIGNED % made), *made, *rest)
+        if text.isascii():
+            return _spelled_again(text, _plain_decode, _plain_encode)
+    except (ValueError, TypeError, KeyError, RecursionError):
+        pass
+    try:
+        return _spelled_again(text, _decode, _canonical)
     except (ValueError, TypeError, KeyError, RecursionError):
         return None  # the slower way says what is wrong
+
+
+def _spelled_again(
+    text: str, decode: Callable[[str], tuple[Any, int]], spell: Callable[[Any], str]
+) -> tuple[tuple[str, ...], str, bool] | None:
+    payload, _ = decode(f'{{"action_id":""{text}')
+    capability, first = _quoted_and_digest(payload["capability"])
+    instruction, second = _quoted_and_digest(payload["instruction"])
+    performer, fourth = _quoted_and_digest(payload["performer"])
+    wanted, precondition = spell(payload["payload"]), spell(payload["precondition"])
+    made = (first, second, _sha256(wanted), fourth, _sha256(precondition))
+    rest = (instruction, wanted, performer, precondition, _quoted(payload["rules"]))
+    same = text == REQUEST % (capability, _sha256(UNSIGNED % made), *made, *rest)
     return (made, payload["rules"], True) if same and wanted[0] == "{" else None
 
 
