@@ -54,7 +54,7 @@ def result(**changes: Any) -> ActionResult:
 
 def test_the_closed_sets_are_spelled_as_recorded() -> None:
     """Statuses, effect states and next operations are words of the record."""
-    assert [*ActionStatus] == ["succeeded", "failed", "denied", "refused", "in_progress"]
+    assert [*ActionStatus] == ["succeeded", "failed", "denied", "refused", "in_progress", "reconciled"]
     assert [*EffectState] == ["none", "unknown", "reported", "observed"]
     assert [*NextOperation] == ["none", "start", "wait", "fix_inputs", "reconcile_effect"]
 
