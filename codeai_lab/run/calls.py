@@ -30,6 +30,7 @@ from codeai_lab.decide.identity import (
     recorded_call_fingerprint,
     vars_of_call,
 )
+from codeai_lab.decide.workstate import answered_call
 from codeai_lab.errors import (
     IdempotencyConflictError,
     LedgerError,
@@ -60,7 +61,7 @@ def invoke_recorded_call(
         raise RefusedRequestError(
             "This call id belongs to an earlier call; give every call an id of its own."
         )
-    original = _completed_call(bench.ledger.find(call.idempotency_key))
+    original = answered_call(bench.ledger.find(call.idempotency_key))
     if original is None:
         return _ask(bench, call, provider, fingerprint, cause=requested.event_id)
     dimensions = differing_dimensions(recorded_call_fingerprint(original[0].payload), fingerprint)
@@ -110,22 +111,6 @@ def _replay(bench: Bench, call: CallRequest, original: tuple[Event, Event], *, c
         replayed=True,
         original_call_id=first.stream_id,
     )
-
-
-def _completed_call(history: tuple[Event, ...]) -> tuple[Event, Event] | None:
-    """Find the oldest completed call whose manifest fits its request: (request, completion)."""
-    by_stream: dict[str, dict[str, Event]] = {}
-    for event in history:
-        by_stream.setdefault(event.stream_id, {})[event.kind] = event
-    for kinds in by_stream.values():
-        request, manifest, completed = (
-            kinds.get(kind) for kind in ("call.requested", "call.manifest", "call.completed")
-        )
-        if request is None or manifest is None or completed is None:
-            continue
-        if manifest.payload["fingerprint"]["digest"] == recorded_call_fingerprint(request.payload).digest:
-            return request, completed
-    return None
 
 
 def _requested(bench: Bench, call: CallRequest, fingerprint: Fingerprint) -> dict[str, Any]:

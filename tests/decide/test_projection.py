@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from codeai_lab.decide import projection
 from codeai_lab.decide.projection import (
     ActionState,
     KeyState,
@@ -365,3 +366,19 @@ def test_a_key_is_freed_only_by_what_says_that_nothing_happened(events: tuple[Ev
             absent = last.payload.get("verdict") == "no_effect_confirmed"
             assert not_entered or absent or last.kind == "action.replay_refused"
         held = now
+
+
+def test_a_keys_state_does_not_read_on_behind_what_decides_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """However often a key was replayed, its state is found at the action that decides it."""
+    replays = [part for n in range(50) for part in (requested(f"r{n}"), refused(f"r{n}", "effect-unknown"))]
+    events = history(requested("a"), started("a"), *replays)
+    judged: list[str] = []
+
+    def counted(one: Sequence[Event]) -> ActionState:
+        judged.append(one[0].stream_id)
+        return project_action_state(one)
+
+    monkeypatch.setattr(projection, "project_action_state", counted)
+
+    assert project_key_state(events).open_start == events[1]
+    assert judged == ["a"]
