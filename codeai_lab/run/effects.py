@@ -68,6 +68,7 @@ class MarkerWorld:
             if marker.exists():
                 raise FileExistsError(f"there is a marker called {marker.name} already")
             draft = self.folder / "draft"
+            draft.unlink(missing_ok=True)  # one that was left behind may be another name of the last marker
             draft.write_bytes(content)
             with self._receipts.open("ab") as file:
                 file.write(canonical_bytes(said) + b"\n")

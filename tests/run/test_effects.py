@@ -135,3 +135,24 @@ def test_a_provider_counts_and_does_not_chat() -> None:
     assert [provider.respond(call) for _ in range(2)] == [{"text": "a response to 5 characters"}] * 2
     assert provider.calls == 2
     json.dumps(provider.respond(call))
+
+
+def test_a_draft_that_was_left_behind_is_no_way_into_a_marker(
+    world: MarkerWorld, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """F3, F4: interrupted right after the marker appeared, the next effect leaves that marker as it is."""
+    with monkeypatch.context() as patched:
+        patched.setattr(Path, "unlink", interrupted_when_there)
+        with pytest.raises(KeyboardInterrupt):
+            world.append_line("a1", "one")
+    world.append_line("a2", "two")
+
+    markers = sorted((world.folder / "markers").iterdir())
+    assert [marker.read_text() for marker in markers] == ["one\n", "two\n"]
+    assert [receipt.action_id for receipt in world.receipts()] == ["a1", "a2"]
+
+
+def interrupted_when_there(path: Path, missing_ok: bool = False) -> None:
+    """Stand in for unlink: Ctrl-C arrives before it takes anything away."""
+    if path.exists() or not missing_ok:
+        raise KeyboardInterrupt
