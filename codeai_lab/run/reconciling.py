@@ -31,8 +31,9 @@ from codeai_lab.canonical import plain
 from codeai_lab.decide.authority import Authority
 from codeai_lab.decide.projection import ActionState, project_action_state
 from codeai_lab.errors import RefusedRequestError
-from codeai_lab.records import EffectState, Event, EventDraft, NextOperation
+from codeai_lab.records import EffectState, Event, NextOperation
 from codeai_lab.run.facts import Bench
+from codeai_lab.run.recording import caused_by
 from codeai_lab.store.protocol import Unchanged
 
 RECONCILE = "effect.reconcile"
@@ -119,18 +120,8 @@ def _refuse(bench: Bench, history: Sequence[Event], reason: str) -> Reconciliati
 def _append(bench: Bench, history: Sequence[Event], kind: str, payload: dict[str, Any]) -> bool:
     """Append to an action's history only if nothing was added to it meanwhile."""
     requested = history[0]
-    draft = EventDraft(
-        event_id=bench.new_id(),
-        run_id=requested.run_id,
-        stream_id=requested.stream_id,
-        kind=kind,
-        actor_id=bench.actor_id,
-        idempotency_key=requested.idempotency_key,
-        recorded_at_us=bench.clock.now_us(),
-        causation_id=requested.event_id,
-        payload=payload,
-    )
     unchanged = Unchanged(stream=requested.stream_id, last_seq=history[-1].seq)
+    draft = caused_by(bench, requested, kind, payload)
     return bool(bench.ledger.append(draft, unless_changed=[unchanged]))
 
 

@@ -78,18 +78,23 @@ def record(bench: Bench, facts: Facts, *parts: tuple[str, dict[str, Any]]) -> tu
         conditions.append(Unchanged(stream=facts.request.action_id, last_seq=facts.own_seq))
     if facts.guard is not None:
         conditions.append(Unchanged(key=facts.request.idempotency_key, last_seq=facts.guard))
-    drafts += [
-        replace(
-            facts.requested,
-            event_id=bench.new_id(),
-            kind=kind,
-            recorded_at_us=bench.clock.now_us(),
-            causation_id=facts.requested.event_id,
-            payload=payload,
-        )
-        for kind, payload in parts
-    ]
+    drafts += [caused_by(bench, facts.requested, kind, payload) for kind, payload in parts]
     return bench.ledger.append(*drafts, unless_changed=conditions)
+
+
+def caused_by(bench: Bench, requested: EventDraft, kind: str, payload: dict[str, Any]) -> EventDraft:
+    """Give a later event of the action that a request began (N1)."""
+    return EventDraft(
+        event_id=bench.new_id(),
+        run_id=requested.run_id,
+        stream_id=requested.stream_id,
+        kind=kind,
+        actor_id=bench.actor_id,
+        idempotency_key=requested.idempotency_key,
+        recorded_at_us=bench.clock.now_us(),
+        causation_id=requested.event_id,
+        payload=payload,
+    )
 
 
 def record_outcome(bench: Bench, facts: Facts, payload: dict[str, Any]) -> tuple[dict[str, Any], bool]:
