@@ -17,7 +17,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 # A kernel chooses its own way of drawing.
 unexport MPLBACKEND
 
-.PHONY: help demo lab test lint types unit real synced nbval sync bench lock clean
+.PHONY: help demo lab test lint types unit real synced nbval sync bench lock clean browser
 .DELETE_ON_ERROR:
 
 help:  ## list the targets
@@ -40,7 +40,7 @@ bench: $(READY)  ## measure, side by side with what it stands on
 
 lock:  ## write requirements.lock anew from pyproject.toml (UPGRADE=--upgrade takes newer versions)
 	@command -v $(UV) >/dev/null || { echo "make lock needs uv; install it with: python3 -m pip install uv"; exit 1; }
-	@$(UV) pip compile pyproject.toml --extra test --group build --universal --fork-strategy fewest \
+	@$(UV) pip compile pyproject.toml --extra test --extra libraries --extra sweeps --group build --universal --fork-strategy fewest \
 	  --generate-hashes --no-emit-index-url --no-annotate --no-header --quiet $(UPGRADE) -o requirements.lock
 
 clean:  ## remove .venv, caches and builds
@@ -59,8 +59,15 @@ types: $(READY)
 unit: $(READY)
 	@$(PYTEST) tests --ignore=tests/real
 
-real: $(READY)
+real: $(READY) browser
 	@$(PYTEST) tests/real
+
+# The browser tests drive Debian's Chromium; where it is missing and may be installed, it is.
+browser:
+	@command -v chromium chromium-browser google-chrome >/dev/null || { \
+	  test "$$(id -u)" = 0 && command -v apt-get >/dev/null && apt-get update -qq && \
+	  DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends chromium >/dev/null; } || { \
+	  echo "The browser tests need Chromium; install it, on Debian with: apt-get install chromium"; exit 1; }
 
 synced: $(READY)
 	@$(LAB) sync --check
