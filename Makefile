@@ -64,10 +64,10 @@ real: $(READY) browser
 
 # The browser tests drive Debian's Chromium; where it is missing and may be installed, it is.
 browser:
-	@command -v chromium chromium-browser google-chrome >/dev/null || { \
-	  test "$$(id -u)" = 0 && command -v apt-get >/dev/null && apt-get update -qq && \
-	  DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends chromium >/dev/null; } || { \
-	  echo "The browser tests need Chromium; install it, on Debian with: apt-get install chromium"; exit 1; }
+	@for name in chromium chromium-browser google-chrome; do command -v $$name >/dev/null && exit 0; done; \
+	test "$$(id -u)" = 0 && command -v apt-get >/dev/null && apt-get update -qq && \
+	  DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends chromium >/dev/null && exit 0; \
+	echo "The browser tests need Chromium; install it, on Debian with: apt-get install chromium"; exit 1
 
 synced: $(READY)
 	@$(LAB) sync --check
