@@ -31,6 +31,7 @@ from typing import Any
 from codeai_lab.canonical import canonical_bytes, digest
 from codeai_lab.errors import RefusedRequestError
 
+LINE_START = b'{"answer":'
 Progress = Callable[[str, int, int], None]
 Answer = Any  # plain JSON
 
@@ -151,16 +152,18 @@ class _Kept:
         if path is None or not path.exists():
             return
         whole, _, torn = path.read_bytes().rpartition(b"\n")
-        if torn:
-            path.write_bytes(whole + b"\n" if whole else b"")
         try:
             for line in whole.splitlines():
                 entry = json.loads(line)
                 self.answers[entry["part"]] = entry["answer"]
+            if not torn.startswith(LINE_START[: len(torn)]):
+                raise ValueError("the last line is not ours either")
         except (ValueError, KeyError, TypeError) as error:
             raise RefusedRequestError(
                 f"The file {path.name} does not hold the answers of a sweep; name another file, or remove it."
             ) from error
+        if torn:
+            path.write_bytes(whole + b"\n" if whole else b"")
 
     def add(self, part: Part, answer: Answer) -> Answer:
         """Keep an answer, and give it in the form in which it would be read again."""
