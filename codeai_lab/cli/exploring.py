@@ -1,60 +1,211 @@
-"""How are the lessons shown whose rows are not cases of requests: kills, schedules, crash points?
+"""How are the lessons shown whose rows are not cases of requests: kills, schedules, recoveries, figures?
 
-Chapter: 004, "Two threads, one key, two effects" and "Where the cache stops".
+Chapter: 004, "Two threads, one key, two effects" and "Where the cache stops"; 003; 000, section 15.7.
 
-Idea: `replay` is one command for every lesson. A lesson with rows of its own is a function that gives them
-and the columns that people see; `--json` prints the rows as they are.
+Idea: `replay` is one command for every lesson. A lesson with rows of its own is an entry of one table: the
+columns that people see, the options that it takes, the function that gives its rows, and where what must
+come of it is known, the one that names what did not. `--json` prints the rows as they are.
 
 Always true:
   EX1. What is printed for people is a selection of the same rows.
+  EX2. An option that a lesson does not take is refused, and never ignored.
 
-Not here: the rows (`lessons.working_state`, `lessons.schedules`, `lessons.crash_points`).
+Not here: the rows (`lessons`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from importlib import import_module
 from typing import Any
 
+import click
+
 from codeai_lab.cli.printing import print_table
+from codeai_lab.errors import RefusedRequestError
 
 Progress = Callable[[str, int, int], None]
-COLUMNS = {
-    "working-state": ("case", "stage", "next_operation", "then", "outcome", "receipts", "events"),
-    "schedules": ("rule_set", "submissions", "schedules", "effects", "fair_coin", "shortest_bad"),
-    "crash-points": ("rule_set", "after_stage", "follow_up", "effects", "outcome"),
+Rows = list[dict[str, Any]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Explored:
+    """A lesson with rows of its own.
+
+    Args:
+        columns: what people see of a row.
+        takes: options that it takes, apart from --json: the name of the option -> of the argument.
+        rows: `module:function` below `lessons`, called with the arguments and `progress`.
+        measured: the function gives `Measured` cases, whose rows are wanted.
+        expected: `module:name` of the rows that were written by hand, or of the function that gives them.
+        picks: the column that --case picks rows by, where `rows` does not take it.
+    """
+
+    columns: tuple[str, ...]
+    rows: str
+    takes: Mapping[str, str] = field(default_factory=dict)
+    measured: bool = False
+    expected: str | None = None
+    picks: str | None = None
+
+
+SEEDED = {"seed": "seed"}
+LESSONS: dict[str, Explored] = {
+    "working-state": Explored(
+        columns=("case", "stage", "next_operation", "then", "outcome", "receipts", "events"),
+        rows="working_state:rows",
+        picks="case",
+    ),
+    "schedules": Explored(
+        columns=("rule_set", "submissions", "schedules", "effects", "fair_coin", "shortest_bad"),
+        rows="schedules:schedule_rows",
+        takes={"submissions": "submissions", "case": "only", "revision": "only"},
+    ),
+    "crash-points": Explored(
+        columns=("rule_set", "after_stage", "follow_up", "effects", "outcome"),
+        rows="crash_points:crash_point_rows",
+        takes={"case": "only", "revision": "only"},
+    ),
+    "film-recovery": Explored(
+        columns=(
+            "policy", "verified_kept", "repeated_calls", "additional_calls", "skipped_calls",
+            "provenance_changed", "source_of_second_film", "recommendation", "timeout_in_record",
+        ),
+        rows="film_recovery:rows",
+        expected="film_recovery:EXPECTED",
+        picks="policy",
+    ),
+    "durable-memory": Explored(
+        columns=("case", "situation", "answer", "reason"),
+        rows="durable_memory:rows",
+        expected="durable_memory:expected",
+        picks="case",
+    ),
+    "watchlist": Explored(
+        columns=("case", "rule", "with_key", "retries", "attempts", "entries", "answers"),
+        rows="watchlist:rows",
+        expected="watchlist:EXPECTED",
+        picks="case",
+    ),
+    "backoff": Explored(
+        columns=("strategy", "attempt", "mean", "variance", "atom_at_cap", "total_mean", "total_sd"),
+        rows="backoff:backoff_measured",
+        takes={**SEEDED, "clients": "clients"},
+        measured=True,
+        picks="strategy",
+    ),
+    "contention": Explored(
+        columns=("strategy", "clients", "runs", "calls_mean", "calls_sd", "time_ms_mean", "time_ms_sd"),
+        rows="contention:contention_measured",
+        takes={**SEEDED, "clients": "clients", "runs": "runs", "case": "strategies"},
+        measured=True,
+    ),
+    "overload": Explored(
+        columns=("case", "load", "goodput", "recovered_after_s"),
+        rows="overload:overload_measured",
+        takes=SEEDED,
+        measured=True,
+        picks="case",
+    ),
+    "duplicates": Explored(
+        columns=(
+            "model", "protection", "attempts", "response_loss", "request_loss", "effects_mean",
+            "duplicates_mean", "p_duplicate",
+        ),
+        rows="duplicates:duplicates_measured",
+        takes={**SEEDED, "trials": "trials"},
+        measured=True,
+        picks="model",
+    ),
+    "libraries": Explored(
+        columns=(
+            "library", "version", "rule", "counts_first_attempt", "cap_order", "total_mean", "busiest_second",
+        ),
+        rows="libraries:rows",
+        picks="library",
+    ),
 }  # fmt: skip
+SEVERAL = {"only", "strategies"}  # arguments that take a list even where one was given
 
 
-def explored_rows(
-    lesson: str, *, only: Sequence[str], submissions: int, progress: Progress
-) -> list[dict[str, Any]]:
+def explored_rows(lesson: str, asked: Mapping[str, Any], progress: Progress) -> Rows:
     """Give the rows of such a lesson.
 
     Args:
-        only: rule sets for schedules and crash points, case names for the working state; all when empty.
-        submissions: 2 or 3, for schedules.
+        asked: the options that were given: case and clients as tuples, others as single values.
+
+    Raises: click.UsageError for an option that the lesson does not take; RefusedRequestError for a case that
+        it does not have.
     """
-    if lesson == "schedules":
-        from codeai_lab.lessons.schedules import schedule_rows
+    known = LESSONS[lesson]
+    given = {name: value for name, value in asked.items() if value not in (None, ())}
+    picked = given.pop("case", ()) if known.picks else ()
+    for name in given:
+        if name not in known.takes:
+            raise click.UsageError(f"{lesson} takes no --{name}.")
+    arguments: dict[str, Any] = {}
+    for name, value in given.items():
+        argument = known.takes[name]
+        if argument in SEVERAL:
+            arguments[argument] = [
+                *arguments.get(argument, ()), *(value if isinstance(value, tuple) else (value,))
+            ]  # fmt: skip
+        else:
+            arguments[argument] = _clients(lesson, value) if name == "clients" else value
+    found = _named(known.rows)(**arguments, progress=progress)
+    rows = [dict(one.row) for one in found] if known.measured else found
+    return _picked(lesson, known.picks, picked, rows) if known.picks and picked else rows
 
-        return schedule_rows(submissions, only=only, progress=progress)
-    if lesson == "crash-points":
-        from codeai_lab.lessons.crash_points import crash_point_rows
 
-        return crash_point_rows(only=only, progress=progress)
-    from codeai_lab.lessons.working_state import rows
-
-    return [row for row in rows(progress) if not only or row["case"] in only]
+def unexpected_of(lesson: str, rows: Rows) -> list[str]:
+    """Name every value that is not as it was written by hand; nothing where nobody wrote it."""
+    known = LESSONS[lesson]
+    if known.expected is None:
+        return []
+    written = _named(known.expected)
+    expected = written() if callable(written) else written
+    said = []
+    for row in rows:
+        nearest = max(expected, key=lambda one: sum(row.get(name) == value for name, value in one.items()))
+        where = row[known.picks] if known.picks else lesson
+        said += [
+            f"{where}: {name} is {row.get(name)} and {value} was expected."
+            for name, value in nearest.items()
+            if row.get(name) != value
+        ]
+    return said
 
 
 def print_explored(lesson: str, rows: Sequence[dict[str, Any]]) -> None:
     """Print such rows as a table."""
-    head = COLUMNS[lesson]
+    head = LESSONS[lesson].columns
     shown = [_before_and_after(row) for row in rows]
     print_table(
         lesson, [name.replace("_", " ") for name in head], [[row[name] for name in head] for row in shown]
     )
+
+
+def _clients(lesson: str, numbers: tuple[int, ...]) -> object:
+    """Give several numbers of clients to contention, which compares them, and one to any other."""
+    if lesson == "contention":
+        return numbers
+    if len(numbers) > 1:
+        raise click.UsageError(f"{lesson} takes one number of --clients.")
+    return numbers[0]
+
+
+def _picked(lesson: str, column: str, picked: Sequence[str], rows: Rows) -> Rows:
+    there = list(dict.fromkeys(row[column] for row in rows))
+    for name in picked:
+        if name not in there:
+            raise RefusedRequestError(f"{lesson} has no {column} called {name}; it has {', '.join(there)}.")
+    return [row for row in rows if row[column] in picked]
+
+
+def _named(path: str) -> Any:
+    module, _, name = path.partition(":")
+    return getattr(import_module(f"codeai_lab.lessons.{module}"), name)
 
 
 def _before_and_after(row: dict[str, Any]) -> dict[str, object]:
@@ -68,10 +219,15 @@ def _before_and_after(row: dict[str, Any]) -> dict[str, object]:
 
 def _said(value: Any) -> object:
     if isinstance(value, dict):
+        if value.keys() >= {"closed_form", "sampled"}:
+            theory = "" if value["closed_form"] is None else f"{_number(value['closed_form'])}; "
+            return f"{theory}sampled {_number(value['sampled'])}"
         return ", ".join(f"{name}: {_number(number)}" for name, number in value.items())
     if isinstance(value, list):
         return " ".join(map(str, value))
-    return value
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return _number(value) if isinstance(value, float) else value
 
 
 def _number(number: object) -> str:

@@ -23,7 +23,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from codeai_lab.cli.exploring import COLUMNS, explored_rows, print_explored
+from codeai_lab.cli.exploring import LESSONS as EXPLORED
+from codeai_lab.cli.exploring import explored_rows, print_explored, unexpected_of
 from codeai_lab.cli.printing import print_json, print_witnesses, progress
 
 if TYPE_CHECKING:
@@ -33,33 +34,51 @@ if TYPE_CHECKING:
 
 @click.command()
 @click.argument("lesson")
+@click.argument("numbers", nargs=-1, type=click.IntRange(1), metavar="[N]...")
 @click.option("--case", "cases", multiple=True, metavar="C", help="Play only this case; may be given again.")
 @click.option("--revision", metavar="R", help="Play under this rule set only; every one by default.")
+@click.option("--submissions", type=click.IntRange(2, 3), help="For schedules: of how many; 2 by default.")
 @click.option(
-    "--submissions",
-    type=click.IntRange(2, 3),
-    default=2,
-    show_default=True,
-    help="For schedules: of how many.",
+    "--clients",
+    multiple=True,
+    type=click.IntRange(1),
+    metavar="N…",
+    help="For contention: how many clients, one number or more; for backoff: how many are sampled.",
 )
+@click.option("--runs", type=click.IntRange(1), metavar="R", help="For contention: runs of each cell.")
+@click.option("--trials", type=click.IntRange(1), metavar="T", help="For duplicates: requests of each row.")
+@click.option("--seed", type=click.IntRange(0), metavar="S", help="For what is sampled: the seed.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def replay(
-    lesson: str, cases: tuple[str, ...], revision: str | None, submissions: int, as_json: bool
+    lesson: str,
+    numbers: tuple[int, ...],
+    cases: tuple[str, ...],
+    revision: str | None,
+    as_json: bool,
+    clients: tuple[int, ...],
+    **sizes: int | None,
 ) -> None:
     """Play LESSON's cases and show what ledger, world and summary each say.
 
-    Lessons: retry-effects, retry-edges, retry-rerun; working-state (a producer that is really killed),
-    schedules (every interleaving), crash-points (every boundary).
+    Of requests: retry-effects, retry-edges, retry-rerun. Of processes that are killed: working-state. Of
+    every order and every place to stop: schedules, crash-points. Of recovery: film-recovery, durable-memory,
+    watchlist. Of waiting and its cost: backoff, contention, overload, duplicates, libraries.
     """
-    if lesson in COLUMNS:
+    if numbers and not clients:
+        raise click.UsageError("Numbers stand after --clients only.")
+    asked = {"case": cases, "revision": revision, "clients": clients + numbers, **sizes}
+    if lesson in EXPLORED:
         with progress(lesson) as advance:
-            only = [revision] if revision else list(cases)
-            rows = explored_rows(lesson, only=only, submissions=submissions, progress=advance)
+            rows = explored_rows(lesson, asked, advance)
         if as_json:
             print_json({"lesson": lesson, "rows": rows})
         else:
             print_explored(lesson, rows)
+        exit_with(unexpected_of(lesson, rows))
         return
+    for name in ("clients", *sizes):
+        if asked[name]:
+            raise click.UsageError(f"{lesson} takes no --{name}.")
     from codeai_lab.lessons import lesson_named
     from codeai_lab.run.revisions import REVISIONS, revision_named
 
@@ -70,11 +89,7 @@ def replay(
         print_json({"lesson": chosen.name, "revision": revision, "rows": rows})
     else:
         print_witnesses(f"{chosen.name}: {chosen.question}", rows)
-    surprises = list(unexpected(chosen, rows))
-    for surprise in surprises:
-        click.echo(f"codeai-lab: {surprise}", err=True)
-    if surprises:
-        raise click.exceptions.Exit(1)
+    exit_with(unexpected(chosen, rows))
 
 
 @click.command()
@@ -107,11 +122,16 @@ def demo() -> None:
         if said.returncode:
             failures.append("the fresh bundle was refused")
     failures += verify_pinned()
-    for failure in failures:
-        click.echo(f"codeai-lab: {failure}", err=True)
-    if failures:
-        raise click.exceptions.Exit(1)
+    exit_with(failures)
     click.echo("\nEverything was as expected.")
+
+
+def exit_with(surprises: Sequence[str]) -> None:
+    """Say what is not as expected, each in a line, and leave with status 1; go on where there is nothing."""
+    for surprise in surprises:
+        click.echo(f"codeai-lab: {surprise}", err=True)
+    if surprises:
+        raise click.exceptions.Exit(1)
 
 
 def play_all(lesson: Lesson, revisions: Sequence[Revision], cases: Sequence[str]) -> list[dict[str, Any]]:

@@ -14,11 +14,21 @@ from codeai_lab.lessons.retry_rerun import RETRY_RERUN
 LESSONS = {lesson.name: lesson for lesson in (RETRY_EFFECTS, RETRY_EDGES, RETRY_RERUN)}
 
 
-def lesson_named(name: str) -> Lesson:
-    """Give a lesson by its name.
+# Those whose rows are not cases of requests; each is a module of its own.
+ROWS_OF_THEIR_OWN = (
+    "working-state", "schedules", "crash-points", "film-recovery", "durable-memory", "watchlist",
+    "backoff", "contention", "overload", "duplicates", "libraries",
+)  # fmt: skip
 
-    Raises: RefusedRequestError naming those that there are.
+
+def lesson_named(name: str) -> Lesson:
+    """Give a lesson of cases by its name.
+
+    Raises: RefusedRequestError naming all lessons that there are, or saying that this one has no cases.
     """
+    if name in ROWS_OF_THEIR_OWN:
+        raise RefusedRequestError(f"{name} has rows of its own and no cases of requests; replay it.")
     if name not in LESSONS:
-        raise RefusedRequestError(f"There is no lesson called {name}; there are: {', '.join(LESSONS)}.")
+        there = ", ".join([*LESSONS, *ROWS_OF_THEIR_OWN])
+        raise RefusedRequestError(f"There is no lesson called {name}; there are: {there}.")
     return LESSONS[name]
