@@ -172,15 +172,32 @@ class ActionResult:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CallResult:
-    """What the caller of a model call is told; a replay names the call whose response this is."""
+    """What the caller of a model call is told; a replay names the call whose response this is.
+
+    A denied call has no response and an error; nobody was asked.
+    """
 
     call_id: str
     response: Any
     replayed: bool
     original_call_id: str
+    status: ActionStatus = ActionStatus.SUCCEEDED
+    error: Mapping[str, Any] | None = None
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "response", plain(self.response, "response"))
+        for name in ("response", "error"):
+            object.__setattr__(self, name, plain(getattr(self, name), name))
+
+    def public(self) -> bytes:
+        """Give the answer as it may leave the program: canonical JSON without any id."""
+        return canonical_bytes(
+            {
+                "status": str(self.status),
+                "response": self.response,
+                "error": None if self.error is None else dict(self.error),
+                "replayed": self.replayed,
+            }
+        )
 
 
 def _require_text(name: str, value: object) -> None:

@@ -27,6 +27,7 @@ from dataclasses import dataclass, replace
 
 from codeai_lab.records import ActionStatus, EffectState, Event, NextOperation
 
+# The published rule sets that record the start of every execution. What others do, their requests say.
 RULES_THAT_RECORD_STARTS = frozenset({"88d1291", "lab"})
 
 
@@ -149,8 +150,18 @@ def _completed(status: ActionStatus, *, effect_possible: bool) -> tuple[EffectSt
     return EffectState.NONE, NextOperation.FIX_INPUTS
 
 
+def starts_are_recorded(request: Event) -> bool:
+    """Say whether the rules of a recorded request record every start, so that none recorded means none.
+
+    The request says it itself (`records_starts`), or the name of its rules does; of rules that nobody knows
+    nothing is assumed (P2).
+    """
+    said = request.payload.get("records_starts")
+    return said if isinstance(said, bool) else request.payload.get("rules") in RULES_THAT_RECORD_STARTS
+
+
 def _uncompleted(request: Event, started: bool) -> tuple[EffectState, NextOperation]:
-    if not started and request.payload.get("rules") in RULES_THAT_RECORD_STARTS:
+    if not started and starts_are_recorded(request):
         return EffectState.NONE, NextOperation.START
     return EffectState.UNKNOWN, NextOperation.RECONCILE_EFFECT
 

@@ -25,7 +25,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
-from codeai_lab.decide.projection import RULES_THAT_RECORD_STARTS
+from codeai_lab.decide.projection import starts_are_recorded
 from codeai_lab.records import Event
 
 # What a verdict establishes; `still_unknown` establishes nothing more than the record did.
@@ -99,7 +99,7 @@ class RequestHistory:
             payload = self.completion.payload
             possible = int(bool(payload.get("effect_possible")))
             return (1, 1) if payload["status"] == "succeeded" else (0, possible)
-        may_have_started = self.started or self.request.payload.get("rules") not in RULES_THAT_RECORD_STARTS
+        may_have_started = self.started or not starts_are_recorded(self.request)
         return (0, int(may_have_started))
 
 
@@ -193,7 +193,8 @@ def request_histories(events: Sequence[Event]) -> tuple[RequestHistory, ...]:
             )
         )
         keys.add(event.idempotency_key)
-        if completion is not None and event.kind == "call.requested":
+        answered = completion is not None and completion.payload.get("status") != "denied"
+        if answered and event.kind == "call.requested":
             completed_calls.add(event.idempotency_key)
     return tuple(histories)
 

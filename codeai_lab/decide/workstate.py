@@ -13,10 +13,11 @@ dark: from the start of an attempt to its observation the provider may have been
     attempt.started                unknown           reconcile_effect; anything else may ask twice
     attempt.observed               observed          reinterpret: the bytes are there, nobody is asked
     call.completed                 observed          none
+    call.reconciled                as the verdict    none; start_call where the provider was not asked
 
 Always true:
   WS1. The state is a function of the events and their order; reading it records nothing.
-  WS2. `start_call` is named only where no attempt was started.
+  WS2. `start_call` is named only where no attempt was started, or the last verdict says that none arrived.
   WS3. A work speaks for the newest of its calls; a superseded call names the one that took its place.
   WS4. The works of one key are told apart by their causes, and none hides what another left unknown.
 
@@ -43,6 +44,8 @@ class CallStage(StrEnum):
     OBSERVED = "observed"
     COMPLETED = "completed"
     REFUSED = "refused"
+    DENIED = "denied"
+    RECONCILED = "reconciled"
 
 
 class CallOperation(StrEnum):
@@ -57,12 +60,22 @@ class CallOperation(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class CallState:
+    """What the record says about one call."""
+
+    stage: CallStage
+    provider_effect: EffectState
+    next_operation: CallOperation
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class WorkState:
     """What the record says about one work: a directive, its context and its calls.
 
     Args:
         call_id, stage, provider_effect, duplicate_risk: of the newest call; None while none was requested.
-        duplicate_risk: True where asking the provider now could be asking it twice.
+        duplicate_risk: True where asking the provider now could be asking it twice, or would be.
         superseded_by: call id -> the call that took its place.
     """
 
@@ -89,24 +102,39 @@ def project_work_state(events: Sequence[Event]) -> WorkState:
     calls = [event.stream_id for event in events if event.kind == "call.requested"]
     if not calls:
         return _before_a_call(work_id, events)
-    newest = next(
-        event for event in reversed(events) if event.stream_id == calls[-1] and event.kind in _SAID_BY
-    )
-    stage, effect, then, reason = _SAID_BY[newest.kind]
-    if newest.payload.get("replayed"):
-        effect, reason = EffectState.NONE, f"it was answered from {newest.payload['original_call_id']}"
+    call = project_call_state([event for event in events if event.stream_id == calls[-1]])
     return WorkState(
         work_id=work_id,
         call_id=calls[-1],
-        stage=stage,
-        provider_effect=effect,
-        next_operation=then,
-        duplicate_risk=effect is EffectState.UNKNOWN,
-        reason=reason,
+        stage=call.stage,
+        provider_effect=call.provider_effect,
+        next_operation=call.next_operation,
+        duplicate_risk=call.provider_effect is EffectState.UNKNOWN or _is_lost(call),
+        reason=call.reason,
         superseded_by={
             event.stream_id: event.payload["new_call_id"] for event in events if event.kind == "call.resumed"
         },
     )
+
+
+def project_call_state(events: Sequence[Event]) -> CallState:
+    """Fold the events of one call, in order of seq, into its state.
+
+    Raises: ValueError when they do not begin with `call.requested`.
+    """
+    if not events or events[0].kind != "call.requested":
+        raise ValueError("the history of a call begins with call.requested")
+    newest = next(event for event in reversed(events) if event.kind in (*_SAID_BY, "call.reconciled"))
+    if newest.kind == "call.reconciled":
+        said = _VERDICTS[newest.payload["verdict"]]
+    elif newest.payload.get("status") == "denied":
+        said = _DENIED
+    else:
+        said = _SAID_BY[newest.kind]
+    stage, effect, then, reason = said
+    if newest.payload.get("replayed"):
+        effect, reason = EffectState.NONE, f"it was answered from {newest.payload['original_call_id']}"
+    return CallState(stage=stage, provider_effect=effect, next_operation=then, reason=reason)
 
 
 def events_of_work(events: Iterable[Event], name: str) -> tuple[Event, ...]:
@@ -144,6 +172,11 @@ def answered_call(events: Iterable[Event]) -> tuple[Event, Event] | None:
     return None
 
 
+def _is_lost(call: CallState) -> bool:
+    """Say whether the provider was asked for certain and its answer is on no record."""
+    return call.stage is CallStage.RECONCILED and call.provider_effect is EffectState.OBSERVED
+
+
 def _before_a_call(work_id: str, events: Sequence[Event]) -> WorkState:
     kinds = [event.kind for event in events]
     if "context.compilation_failed" in kinds:
@@ -157,6 +190,12 @@ def _before_a_call(work_id: str, events: Sequence[Event]) -> WorkState:
 
 
 _NOT_STARTED = "no attempt was started, so the provider was not asked"
+_DENIED = (
+    CallStage.DENIED,
+    EffectState.NONE,
+    CallOperation.NONE,
+    "it was denied, so the provider was not asked",
+)
 _STORED = "what the provider answered is on record; the rest follows from it"
 
 # The newest of these events in a call's history decides.
@@ -189,3 +228,25 @@ _SAID_BY: Mapping[str, tuple[CallStage, EffectState, CallOperation, str]] = {
         "the key belongs to another call",
     ),
 }  # fmt: skip
+
+# The last verdict of a reconciliation speaks for the effect; none brings an answer back that is lost.
+_VERDICTS: Mapping[str, tuple[CallStage, EffectState, CallOperation, str]] = {
+    "effect_confirmed": (
+        CallStage.RECONCILED,
+        EffectState.OBSERVED,
+        CallOperation.NONE,
+        "the provider was asked and its answer is not on record; asking again is asking twice",
+    ),
+    "no_effect_confirmed": (
+        CallStage.RECONCILED,
+        EffectState.NONE,
+        CallOperation.START_CALL,
+        "the provider has no receipt of it, so it was not asked",
+    ),
+    "still_unknown": (
+        CallStage.EFFECT_UNKNOWN,
+        EffectState.UNKNOWN,
+        CallOperation.NONE,
+        "the provider could not tell; it may have been asked",
+    ),
+}

@@ -35,7 +35,7 @@ from enum import StrEnum
 from codeai_lab.decide.authority import Authority
 from codeai_lab.decide.projection import project_open_effects
 from codeai_lab.errors import LabError
-from codeai_lab.explore.moments import Moment, Race, runtime_of, submit, told
+from codeai_lab.explore.moments import Moment, Race, move, runtime_of, submit, told
 from codeai_lab.explore.protocols import Composed, composed
 from codeai_lab.explore.worlds import EffectSystem
 from codeai_lab.run.reconciling import RECONCILE
@@ -151,6 +151,7 @@ class Scene:
         self.ledger = ledger or MemoryLedger(ledger_id="crash")
         self.world = world or rules.new_world()
         self.after: tuple[str, ...] = ()
+        self._rules = rules
         self._runtime = runtime_of(rules, self.ledger, name=name)
 
     def crash(self, steps: int) -> bool:
@@ -165,7 +166,7 @@ class Scene:
         walk = submit(self._runtime, f"r{len(self.after)}", self.world)
         place = NOTHING
         while steps and not walk.is_over:
-            place = walk.step()
+            place = move(self._rules, walk)
             steps -= 1
         self.after += (place,)
         return walk

@@ -105,7 +105,7 @@ class Race:
         """Give the moment that follows when one walk takes one step."""
         self.go_to(moment)
         walk = copy.copy(moment.walks[number])
-        walk.step()
+        move(self.rules, walk)
         events = self.ledger.snapshot()
         return Moment(
             events=events,
@@ -204,6 +204,19 @@ def movable(rules: Composed, ledger: Ledger, walks: Sequence[Walk]) -> tuple[int
 def _must_wait(rules: Composed, ledger: Ledger, walk: Walk) -> bool:
     must_wait = rules.waits.get(str(walk.next_stage))
     return must_wait is not None and must_wait(ledger, walk.facts)
+
+
+def move(rules: Composed, walk: Walk) -> str:
+    """Let a walk take its next step, pass by what it has nothing to do at, and give the step's name."""
+    stage = walk.step()
+    while rules.passes and not walk.is_over and _has_nothing_to_do(rules, walk):
+        walk.step()
+    return stage
+
+
+def _has_nothing_to_do(rules: Composed, walk: Walk) -> bool:
+    passes = rules.passes.get(str(walk.next_stage))
+    return passes is not None and passes(walk.facts)
 
 
 def told(walk: Walk) -> str:

@@ -3,8 +3,7 @@
 Chapter: 004, "Two threads, one key, two effects" and "Where the cache stops".
 
 Idea: a protocol is a tuple of stages, so a protocol of a paper, or a broken one, is another tuple. Nearly all
-is composed of the stages of `run`; the few that are new here are what `lab` does not do: a claim in memory, a
-claim that blocks for ever, a blind takeover, a success that is recorded first.
+is composed of the stages of `run`; the few that are new (`explore.other_stages`) are what `lab` does not do.
 
     unguarded    append_request, look_up+replay, perform, complete
     claim-busy   receive,        look_up+replay, claim, perform, complete
@@ -13,8 +12,9 @@ Always true:
   PT1. What `together` joins is one step: no other walk moves inside it and no crash falls into it. That is a
        claim about the system, and true only where the parts share a transaction or a lock.
   PT2. A walk that must wait is not moved; it does not spin. Outside an explorer its stage answers "busy".
-  PT3. Where a claim decides, the request is recorded with it (`receive`), as under `lab`; the record of a
-       request alone would stand in the way of others whose rules are not known to mark the start.
+  PT3. Where a claim decides, the request is recorded with it (`receive`), as under `lab`.
+  PT4. A stage at which a walk has nothing to do is no step of it: it is passed by, together with the step
+       before. So a walk may have more steps than another under the same rules.
 
 Not here: moving along a tuple (`run.walk`), trying all orders (`explore.schedules`).
 """
@@ -22,18 +22,28 @@ Not here: moving along a tuple (`run.walk`), trying all orders (`explore.schedul
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import cast
 
 from codeai_lab.errors import RefusedRequestError
+from codeai_lab.explore.other_stages import (
+    ACT,
+    act_unless_found,
+    answer,
+    ask_first,
+    complete_first,
+    complete_or_reuse,
+    effect_is_known,
+    hold_in_memory,
+    reconcile_orphan,
+    refuse_alive,
+    refuse_claimed,
+    somebody_else_is_alive,
+    took_nothing_over,
+)
 from codeai_lab.explore.worlds import CountedWorld
-from codeai_lab.records import ActionResult, ActionStatus, EffectState, NextOperation
-from codeai_lab.run.acting import admit, complete, observe, perform
-from codeai_lab.run.facts import LOOK_AGAIN, Bench, Ended, Facts, Next, Stage
-from codeai_lab.run.outcomes import Outcome
-from codeai_lab.run.reconciling import EffectLookup, reconcile_action
-from codeai_lab.run.recording import moved, record, refusal
+from codeai_lab.run.acting import admit, complete, observe
+from codeai_lab.run.facts import Bench, Facts, Next, Stage
 from codeai_lab.run.revisions import REVISIONS, Revision
 from codeai_lab.run.stages import (
     append_request,
@@ -41,13 +51,13 @@ from codeai_lab.run.stages import (
     look_up,
     look_up_projection,
     receive,
-    refuse_unknown,
     replay,
     require_authority,
 )
 from codeai_lab.store.protocol import Ledger
 
 MustWait = Callable[[Ledger, Facts], bool]
+Passes = Callable[[Facts], bool]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,11 +66,13 @@ class Composed:
 
     Args:
         waits: stage name -> whether a walk that stands before that stage must wait now.
+        passes: stage name -> whether a walk that stands before that stage has nothing to do there (PT4).
         remembers_keys: whether the effect system knows a key when it sees it again.
     """
 
     revision: Revision
     waits: Mapping[str, MustWait] = field(default_factory=lambda: MappingProxyType({}))
+    passes: Mapping[str, Passes] = field(default_factory=lambda: MappingProxyType({}))
     remembers_keys: bool = False
 
     @property
@@ -93,94 +105,12 @@ def together(*stages: Stage, name: str | None = None) -> Stage:
 
     stage.__name__ = name or "+".join(part.__name__ for part in stages)
     stage.__doc__ = together.__doc__
+    vars(stage)["parts"] = stages  # what it is made of can still be read (`Revision.records_starts`)
     return stage
-
-
-# --- stages that `lab` does not have ---------------------------------------------------------------------
-
-
-def hold_in_memory(bench: Bench, facts: Facts) -> Next:
-    """Hold the key among the walks of this process until this one ends; a crash forgets it."""
-    if somebody_else_is_alive(bench.ledger, facts):
-        return _answer_busy(bench, facts)
-    bench.ledger.live_actions.add(facts.requested.event_id)
-    return facts
-
-
-def refuse_claimed(bench: Bench, facts: Facts) -> Next:
-    """Answer "busy" where the key is claimed and not completed, whether the claimant lives or not."""
-    claimed = facts.seen is not None and facts.seen.open_start is not None
-    return _answer_busy(bench, facts) if claimed else facts
-
-
-def refuse_alive(bench: Bench, facts: Facts) -> Next:
-    """Answer "busy" where a claimant lives, and take a dead one's claim over without asking anybody."""
-    return _answer_busy(bench, facts) if somebody_else_is_alive(bench.ledger, facts) else facts
-
-
-def reconcile_orphan(bench: Bench, facts: Facts) -> Next:
-    """Before a dead one's claim is taken over, ask the effect system, record its verdict and look again."""
-    if facts.holder is None or facts.seen is None or facts.seen.open_start is None:
-        return facts
-    judged = reconcile_action(
-        bench,
-        facts.holder.stream_id,
-        authority=facts.authority,
-        effect_lookup=cast(EffectLookup, facts.adapter),
-        performer=facts.request.performer,
-    )
-    settled = judged.verdict in ("effect_confirmed", "no_effect_confirmed")
-    # The verdict itself has moved the key.
-    return LOOK_AGAIN if settled else refuse_unknown(bench, replace(facts, guard=None))
-
-
-def complete_first(bench: Bench, facts: Facts) -> Next:
-    """Record a success that has not happened yet."""
-    done = Outcome(status=ActionStatus.SUCCEEDED, output={"done": True})
-    ended = complete(bench, replace(facts, outcome=done))
-    return replace(facts, outcome=done) if isinstance(ended, Ended) else ended
-
-
-def answer(_: Bench, facts: Facts) -> Next:
-    """Tell the caller what the adapter reported, recording nothing."""
-    if facts.outcome is None:
-        raise ValueError("answer needs a stage that performs before it")
-    return Ended(
-        ActionResult(
-            action_id=facts.request.action_id,
-            status=facts.outcome.status,
-            effect_state=EffectState.OBSERVED,
-            next_operation=NextOperation.NONE,
-            output=facts.outcome.output,
-            error=facts.outcome.error,
-        )
-    )
-
-
-def somebody_else_is_alive(ledger: Ledger, facts: Facts) -> bool:
-    """Say whether another walk with this key is registered as alive."""
-    return any(
-        event.event_id in ledger.live_actions and event.stream_id != facts.request.action_id
-        for event in ledger.find(facts.request.idempotency_key)
-    )
-
-
-def _answer_busy(bench: Bench, facts: Facts) -> Next:
-    if not record(bench, facts, refusal(facts, "in-progress", ())):
-        return moved(bench, facts)
-    return Ended(
-        ActionResult(
-            action_id=facts.request.action_id,
-            status=ActionStatus.IN_PROGRESS,
-            effect_state=EffectState.UNKNOWN,
-            next_operation=NextOperation.WAIT,
-        )
-    )
 
 
 # --- the protocols ---------------------------------------------------------------------------------------
 
-ACT = perform(Exception)
 COMPLETED = together(look_up, replay)
 DECIDED = together(look_up_projection, replay)
 HOLD = together(hold_in_memory, name="lock")
@@ -245,10 +175,19 @@ CRASHES = (
     ATOMIC,
 )  # fmt: skip
 
-# The lease has run out while its holder is at work: whoever comes next takes the claim of a living one.
-TAKEN = (receive, COMPLETED, together(look_up_projection, admit, name="claim"), ACT, complete)
+# The lease has run out while its holder is at work: whoever comes next takes the claim of a living one. There
+# is no fence. Asking first is one step more for those who take over, and leaves a gap behind it.
+TAKE_ANY = together(look_up_projection, admit, name="claim")
+TAKEN = (receive, COMPLETED, TAKE_ANY, ACT, complete)
 LEASES = (
     _rules("takeover-alive", *TAKEN),
+    Composed(
+        revision=Revision(
+            name="takeover-alive-reconcile",
+            stages=(receive, COMPLETED, TAKE_ANY, ask_first, act_unless_found, complete_or_reuse),
+        ),
+        passes=MappingProxyType({ask_first.__name__: took_nothing_over, ACT.__name__: effect_is_known}),
+    ),
     _rules("takeover-alive-effect-side", *TAKEN, remembers_keys=True),
 )
 

@@ -32,7 +32,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from codeai_lab.errors import RefusedRequestError
-from codeai_lab.explore.moments import Moment, Race, movable, runtime_of, submit, told
+from codeai_lab.explore.moments import Moment, Race, movable, move, runtime_of, submit, told
 from codeai_lab.explore.protocols import Composed, composed
 from codeai_lab.explore.worlds import World
 from codeai_lab.run.revisions import Revision
@@ -235,7 +235,7 @@ def play_schedule(
                     f"Step {len(steps) + 1} moves walk {number}, which cannot move there."
                 )
             recorded = len(ledger.find(key))
-            stage = walks[number].step()
+            stage = move(rules, walks[number])
             steps.append(
                 Step(
                     walk=number,

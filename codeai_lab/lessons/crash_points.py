@@ -3,7 +3,8 @@
 Chapter: 004, "Where the cache stops".
 
 Idea: one row for each rule set, boundary and follow-up. The composed protocols stand beside the rule sets
-under the same-key retry alone, which is where they differ.
+under the same-key retry alone, which is where they differ. One request alone cannot show what a lease that
+runs out under a living holder does: that takes two (`after_crash` in `lessons.schedules`).
 
 Always true:
   CL1. Effects are the world's; the outcome compares them with the caller's answer.
@@ -19,12 +20,12 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 from codeai_lab.explore.crash_points import FollowUp, crash_points, two_crashes
-from codeai_lab.explore.protocols import CRASHES, Composed, composed, rules_named
+from codeai_lab.explore.protocols import CRASHES, LEASES, Composed, composed, rules_named
 from codeai_lab.run.revisions import REVISIONS
 
 Progress = Callable[[str, int, int], None]
 
-COMPARED = (*(composed(rules) for rules in REVISIONS.values()), *CRASHES)
+COMPARED = (*(composed(rules) for rules in REVISIONS.values()), *CRASHES, *LEASES)
 
 
 def crash_point_rows(*, only: Sequence[str] = (), progress: Progress | None = None) -> list[dict[str, Any]]:

@@ -3,13 +3,17 @@
 Chapter: 004, "Two threads, one key, two effects".
 
 Idea: one row for each rule set and for each protocol composed beside them, best read downwards: what a claim
-is worth, what a lock is worth, what they are worth in the wrong place.
+is worth, what a lock is worth, what they are worth in the wrong place, or when a lease runs out under one who
+lives. Beside the schedules stands what a crash of all at any moment of any of them leaves.
 
 Always true:
   SL1. A row is counted when it is asked for; nothing is stored.
   SL2. Its schedules number walks from 0; `shortest_bad` can be played (`explore.schedules.play_schedule`).
+  SL3. `after_crash` counts prefixes of schedules, by the effects after one more submission; it is None for
+       three submissions under rules of more stages than LONGEST_CRASHED.
 
-Not here: the search (`explore.schedules`), the protocols (`explore.protocols`).
+Not here: the search (`explore.schedules`), the crashes (`explore.crash_points`), the protocols
+(`explore.protocols`).
 """
 
 from __future__ import annotations
@@ -18,11 +22,13 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from codeai_lab.errors import RefusedRequestError
-from codeai_lab.explore.protocols import RACES, composed, rules_named
+from codeai_lab.explore.crash_points import crashes_everywhere
+from codeai_lab.explore.protocols import LEASES, RACES, Composed, composed, rules_named
 from codeai_lab.explore.schedules import Explored, explore
 from codeai_lab.run.revisions import REVISIONS
 
-COMPARED = (*(composed(rules) for rules in REVISIONS.values()), *RACES)
+COMPARED = (*(composed(rules) for rules in REVISIONS.values()), *RACES, *LEASES)
+LONGEST_CRASHED = 7  # beyond it, three submissions take minutes
 
 
 def schedule_rows(
@@ -60,4 +66,11 @@ def row_of_schedules(found: Explored) -> dict[str, Any]:
         "effects": {str(effects): count for effects, count in found.effects.items()},
         "fair_coin": {str(effects): float(chance) for effects, chance in found.fair_coin.items()},
         "shortest_bad": None if worst is None else list(worst),
+        "after_crash": _after_crash(found.rules, found.submissions),
     }
+
+
+def _after_crash(rules: Composed, submissions: int) -> dict[str, int] | None:
+    if submissions > 2 and len(rules.revision.stages) > LONGEST_CRASHED:
+        return None
+    return {str(effects): count for effects, count in crashes_everywhere(rules, submissions).items()}

@@ -11,6 +11,9 @@ Always true:
   Q1. A conflict is raised before the provider is asked.
   Q2. A replay says so and names the original call.
   Q3. Under the historical rules a conflict leaves only `call.requested` behind; under `lab` a refusal too.
+  Q4. Authority is judged before anything recorded is looked at. A denial completes the request, is worded
+      from the authority alone and decides nothing for the key. Who says nothing of authority holds MAY_CALL.
+  Q5. A call is registered as alive while its provider is asked.
 
 Not here: working state, resuming and reinterpreting calls; a race between two callers (nothing here claims
 the key).
@@ -22,6 +25,7 @@ from collections.abc import Mapping
 from typing import Any, Protocol
 
 from codeai_lab.canonical import plain
+from codeai_lab.decide.authority import Authority
 from codeai_lab.decide.identity import (
     CALL_FINGERPRINT_V1,
     Fingerprint,
@@ -38,8 +42,9 @@ from codeai_lab.errors import (
     RefusedRequestError,
     RefusedValueError,
 )
-from codeai_lab.records import CallRequest, CallResult, Event, EventDraft
+from codeai_lab.records import ActionStatus, CallRequest, CallResult, Event, EventDraft
 from codeai_lab.run.facts import Bench
+from codeai_lab.run.recording import denial
 from codeai_lab.store.protocol import Unchanged
 
 
@@ -51,19 +56,42 @@ class Provider(Protocol):
         ...
 
 
+CALL = "model.call"
+MAY_CALL = Authority.of(CALL)  # the default: the chapter's calls are made without a word about authority
+
+
 def invoke_recorded_call(
-    bench: Bench, call: CallRequest, provider: Provider, *, record_conflict: bool
+    bench: Bench,
+    call: CallRequest,
+    provider: Provider,
+    *,
+    record_conflict: bool,
+    authority: Authority = MAY_CALL,
+    performer: str = "agent",
 ) -> CallResult:
-    """Record the request, look for a completed call with the same key, and replay it or ask the provider."""
+    """Record the request, judge it, look for a completed call with its key, and replay it or ask the
+    provider.
+    """
     fingerprint = call_fingerprint(call)
     requested = _draft(bench, call, "call.requested", None, _requested(bench, call, fingerprint))
     if not bench.ledger.append(requested, unless_changed=[Unchanged(stream=call.call_id, last_seq=0)]):
         raise RefusedRequestError(
             "This call id belongs to an earlier call; give every call an id of its own."
         )
+    if error := denied(bench, authority, performer, at_us=requested.recorded_at_us):
+        payload = {"call_id": call.call_id, **denied_completion(error)}
+        bench.ledger.append(_draft(bench, call, "call.completed", requested.event_id, payload))
+        return CallResult(
+            call_id=call.call_id, response=None, replayed=False, original_call_id=call.call_id,
+            status=ActionStatus.DENIED, error=error,
+        )  # fmt: skip
     original = answered_call(bench.ledger.find(call.idempotency_key))
     if original is None:
-        return _ask(bench, call, provider, fingerprint, cause=requested.event_id)
+        bench.ledger.live_actions.add(requested.event_id)
+        try:
+            return _ask(bench, call, provider, fingerprint, cause=requested.event_id)
+        finally:
+            bench.ledger.live_actions.discard(requested.event_id)
     dimensions = differing_dimensions(recorded_call_fingerprint(original[0].payload), fingerprint)
     if dimensions:
         if record_conflict:
@@ -76,6 +104,23 @@ def invoke_recorded_call(
             dimensions=dimensions,
         )
     return _replay(bench, call, original, cause=requested.event_id)
+
+
+def denied(bench: Bench, authority: Authority, performer: str, *, at_us: int) -> dict[str, Any] | None:
+    """Say why the authority does not permit a call at that instant; None where it does."""
+    permission = bench.policy.judge(CALL, authority, performer=performer, now_us=at_us)
+    return None if permission.allowed else denial(permission)
+
+
+def denied_completion(error: Mapping[str, Any]) -> dict[str, Any]:
+    """Give what is recorded of a call that was denied."""
+    return {
+        "status": str(ActionStatus.DENIED),
+        "replayed": False,
+        "original_call_id": None,
+        "response": None,
+        "error": dict(error),
+    }
 
 
 def _ask(

@@ -22,6 +22,7 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from codeai_lab.canonical import plain
+from codeai_lab.decide.authority import NO_AUTHORITY, Authority
 from codeai_lab.decide.workstate import CallOperation
 from codeai_lab.errors import RefusedRequestError
 from codeai_lab.records import ActionStatus, CallRequest, Event, EventDraft
@@ -99,13 +100,18 @@ class CallAnswer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CallFacts:
-    """What a walk knows: where it records (`stream`, `last_seq`, `cause`, `key`), and what it found out."""
+    """What a walk knows: where it records (`stream`, `last_seq`, `cause`, `key`), what its caller may do
+    (`authority`, `performer`), and what it found out (`asked_at_us`: when the call was requested).
+    """
 
     requested_id: str
     stream: str
     key: str
+    authority: Authority = NO_AUTHORITY
+    performer: str = "agent"
     last_seq: int = 0
     cause: str | None = None
+    asked_at_us: int = 0
     transport: Transport | None = None
     work: Work | None = None
     call: CallRequest | None = None
@@ -185,9 +191,17 @@ class CallWalk:
 
 
 def draft(
-    bench: Bench, facts: CallFacts, kind: str, payload: Mapping[str, Any], *, event_id: str | None = None
+    bench: Bench,
+    facts: CallFacts,
+    kind: str,
+    payload: Mapping[str, Any],
+    *,
+    event_id: str | None = None,
+    at_us: int | None = None,
 ) -> EventDraft:
-    """Give an event of the stream in which the walk records, caused by what the walk answers."""
+    """Give an event of the stream in which the walk records, caused by what the walk answers, as of now or
+    of the instant given.
+    """
     return EventDraft(
         event_id=event_id or bench.new_id(),
         run_id=bench.run_id,
@@ -195,7 +209,7 @@ def draft(
         kind=kind,
         actor_id=bench.actor_id,
         idempotency_key=facts.key,
-        recorded_at_us=bench.clock.now_us(),
+        recorded_at_us=bench.clock.now_us() if at_us is None else at_us,
         causation_id=facts.cause,
         payload=payload,
     )

@@ -42,7 +42,10 @@ Wait = Callable[[Ledger, str, int], bool]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bench:
-    """What a stage works with: ledger, clock, ids, policy, and the names under which it records."""
+    """What a stage works with: ledger, clock, ids, policy, and the names under which it records.
+
+    `records_starts` is said in every request, unless it is None: then the name of the rules says it.
+    """
 
     ledger: Ledger
     clock: Clock
@@ -51,6 +54,7 @@ class Bench:
     rules: str
     run_id: str
     actor_id: str
+    records_starts: bool | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

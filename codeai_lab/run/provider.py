@@ -32,6 +32,7 @@ import socketserver
 import subprocess
 import sys
 import threading
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -156,6 +157,27 @@ class SyntheticProvider:
 def receipts(log: Path) -> list[dict[str, Any]]:
     """Read what the provider says that it was asked, in order."""
     return [json.loads(line) for line in log.read_bytes().splitlines()]
+
+
+class ReceiptLookup:
+    """The reading side of a provider's log, by key and request body (`run.reconciling_calls`)."""
+
+    def __init__(self, log: Path) -> None:
+        self._log = log
+
+    def find(self, request: Mapping[str, Any]) -> tuple[dict[str, Any], ...]:
+        """Give a reference to each receipt of a recorded request's key and body."""
+        names = ("key", "request_body_hash")
+        wanted = (request["idempotency_key"], request["request_body_hash"])
+        return tuple(
+            {"receipt": one["n"]}
+            for one in receipts(self._log)
+            if tuple(one[name] for name in names) == wanted
+        )
+
+    def resolve(self, reference: Mapping[str, Any]) -> bool:
+        """Say whether a reference leads to a receipt that is there."""
+        return reference.get("receipt") in {one["n"] for one in receipts(self._log)}
 
 
 # --- in a process of its own ---------------------------------------------------------------------------

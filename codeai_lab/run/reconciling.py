@@ -18,7 +18,7 @@ Always true:
   RC4. Verdicts and refusals are events; none is written over. A walk that is alive is not judged.
 
 Not here: what a verdict means for the key (`decide.projection`); a completion that comes in afterwards
-(`run.recording`).
+(`run.recording`); calls (`run.reconciling_calls`).
 """
 
 from __future__ import annotations
@@ -76,27 +76,30 @@ def reconcile_action(
         history = bench.ledger.read(action_id)
         if not history or history[0].kind != "action.requested":
             raise RefusedRequestError("There is no such action in the ledger; nothing can be reconciled.")
-        refused = _why_not(bench, history, authority, performer)
+        state = project_action_state(history)
+        is_open = state.effect_state in (EffectState.UNKNOWN, EffectState.REPORTED)
+        refused = why_not(bench, history[0], authority, performer, is_open=is_open)
         if refused is not None:
             return _refuse(bench, history, refused)
-        verdict, evidence = _ask(effect_lookup, history[0].payload)
+        verdict, evidence = ask(effect_lookup, history[0].payload)
         said = {"action_id": action_id, "verdict": verdict, "evidence": evidence}
         if _append(bench, history, "action.reconciled", said):
             return _outcome(bench, action_id, verdict=verdict, evidence=tuple(evidence))
 
 
-def _why_not(bench: Bench, history: Sequence[Event], authority: Authority, performer: str) -> str | None:
+def why_not(
+    bench: Bench, requested: Event, authority: Authority, performer: str, *, is_open: bool
+) -> str | None:
+    """Say why what began with this request is not to be judged now; None where it is."""
     permission = bench.policy.judge(RECONCILE, authority, performer=performer, now_us=bench.clock.now_us())
     if not permission.allowed:
         return "not-authorised"
-    if history[0].event_id in bench.ledger.live_actions:
+    if requested.event_id in bench.ledger.live_actions:
         return "in-progress"
-    state = project_action_state(history)
-    open_effect = state.effect_state in (EffectState.UNKNOWN, EffectState.REPORTED)
-    return None if open_effect else "nothing-to-reconcile"
+    return None if is_open else "nothing-to-reconcile"
 
 
-def _ask(effect_lookup: EffectLookup, request: Mapping[str, Any]) -> tuple[str, list[dict[str, Any]]]:
+def ask(effect_lookup: EffectLookup, request: Mapping[str, Any]) -> tuple[str, list[dict[str, Any]]]:
     """Turn the effect system's answer into a verdict and what it rests on (RC2, RC3)."""
     try:
         found = effect_lookup.find(request)

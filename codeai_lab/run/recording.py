@@ -19,6 +19,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+from codeai_lab.decide.authority import Permission
 from codeai_lab.decide.identity import Fingerprint
 from codeai_lab.errors import (
     LedgerError,
@@ -45,6 +46,7 @@ TOO_LONG = (
 
 def request_draft(bench: Bench, request: ActionRequest, fingerprint: Fingerprint) -> EventDraft:
     """Give the `action.requested` event of a request."""
+    of_starts = {} if bench.records_starts is None else {"records_starts": bench.records_starts}
     return EventDraft(
         event_id=bench.new_id(),
         run_id=bench.run_id,
@@ -63,6 +65,7 @@ def request_draft(bench: Bench, request: ActionRequest, fingerprint: Fingerprint
             "performer": request.performer,
             "rules": bench.rules,
             "fingerprint": fingerprint.as_json(),
+            **of_starts,
         },
     )
 
@@ -153,6 +156,14 @@ def refusal(facts: Facts, reason: str, dimensions: tuple[str, ...]) -> tuple[str
         "original_action_id": facts.holder.stream_id if facts.holder else None,
         "fingerprint_version": facts.fingerprint.version,
         "dimensions": list(dimensions),
+    }
+
+
+def denial(permission: Permission) -> dict[str, Any]:
+    """Give the error of a denied request: a function of request and authority, of nothing recorded."""
+    return {
+        "code": "not-authorised",
+        "message": f"The current authority does not permit this: {permission.reason}.",
     }
 
 

@@ -9,6 +9,7 @@ call whose answer is on record is *reinterpreted*: its chain is gone on with, an
 else is refused, by name, and a refusal records nothing.
 
     manifest recorded   resume        call.resumed, then nine events of a new call with the same key
+    found absent        resume        the same: a verdict says that nobody was asked
     effect unknown      refused       reconcile_effect
     observed            reinterpret   the events that are missing, from the stored bytes
 
@@ -19,8 +20,10 @@ Always true:
       one does, and no death leaves a call superseded by nothing.
   RS3. Reinterpreting asks nobody, and what it finds is a function of the stored bytes.
   RS4. A call that is alive in this process is left alone.
+  RS5. Resuming asks for the authority of now, before the record is judged; who lacks it learns nothing of it.
 
-Not here: finding out what an unknown effect was; a call that was never requested (open the work again).
+Not here: finding out what an unknown effect was (`run.reconciling_calls`); a call that was never requested
+(open the work again).
 """
 
 from __future__ import annotations
@@ -28,9 +31,11 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+from codeai_lab.decide.authority import Authority
 from codeai_lab.decide.workstate import CallOperation, WorkState, events_of_work, project_work_state
 from codeai_lab.errors import RefusedRequestError
 from codeai_lab.records import ActionStatus, CallRequest, Event
+from codeai_lab.run.calls import MAY_CALL, denied
 from codeai_lab.run.callwalk import CallAnswer, CallFacts, CallWalk, Settings, draft, needed
 from codeai_lab.run.facts import Bench
 from codeai_lab.run.provider import Transport, body_hash, kept_bytes, request_body
@@ -39,25 +44,45 @@ from codeai_lab.store.protocol import Unchanged
 
 
 def resume_call(
-    bench: Bench, call_id: str, *, as_call_id: str, transport: Transport, settings: Settings
+    bench: Bench,
+    call_id: str,
+    *,
+    as_call_id: str,
+    transport: Transport,
+    settings: Settings,
+    authority: Authority = MAY_CALL,
+    performer: str = "agent",
 ) -> CallAnswer:
     """Make a call that was recorded as intended and of which no attempt was started.
 
     Args:
         as_call_id: the name of the new call, which takes the old one's place.
         settings: how calls are made at present; other ones than the record's are a reason to refuse.
+        authority: must grant `model.call` to the performer now.
 
     Returns: the answer; or `refused`, with the operation that is in order instead (RECONCILE_EFFECT where the
-        provider may have been asked) and the reason; or `in_progress`. Nothing was recorded then.
+        provider may have been asked) and the reason; or `in_progress`, or `denied`. Nothing was recorded
+        then.
 
     Raises: RefusedRequestError (definite) for an unknown call and for a new name that is taken;
         OutcomeNotRecordedError (indefinite); and what the transport raises.
     """
-    return resuming(bench, call_id, as_call_id=as_call_id, transport=transport, settings=settings).run()
+    walk = resuming(
+        bench, call_id, as_call_id=as_call_id, transport=transport, settings=settings,
+        authority=authority, performer=performer,
+    )  # fmt: skip
+    return walk.run()
 
 
 def resuming(
-    bench: Bench, call_id: str, *, as_call_id: str, transport: Transport, settings: Settings
+    bench: Bench,
+    call_id: str,
+    *,
+    as_call_id: str,
+    transport: Transport,
+    settings: Settings,
+    authority: Authority = MAY_CALL,
+    performer: str = "agent",
 ) -> CallWalk:
     """Give the walk of `resume_call`, standing before its judgement; nothing has happened yet."""
     old = _state(bench, call_id)[1][0]
@@ -66,16 +91,23 @@ def resuming(
         stream=call_id,
         key=str(old.idempotency_key),
         cause=old.event_id,
+        authority=authority,
+        performer=performer,
         transport=transport,
-        call=_call_of(old, call_id=as_call_id, settings=settings),
+        call=recorded_call(old, call_id=as_call_id, settings=settings),
     )
     return CallWalk(bench, facts, (supersede, *UP_TO_THE_ANSWER, *FROM_THE_ANSWER.values()))
 
 
 def supersede(bench: Bench, facts: CallFacts) -> CallFacts | CallAnswer:
-    """Judge the old call by its record, and put the new one in its place or refuse (RS1, RS2)."""
+    """Judge the caller, then the old call by its record; put the new one in its place or refuse (RS1, RS2,
+    RS5).
+    """
     old, new = facts.stream, needed(facts.call)
     while True:
+        now_us = bench.clock.now_us()
+        if error := denied(bench, facts.authority, facts.performer, at_us=now_us):
+            return CallAnswer(call_id=old, status=ActionStatus.DENIED, reason=error["message"])
         state, events = _state(bench, old)
         if refused := _not_in_order(bench, events[0], state, wanted=CallOperation.START_CALL):
             return refused
@@ -94,6 +126,7 @@ def supersede(bench: Bench, facts: CallFacts) -> CallFacts | CallAnswer:
                 "call_id": old, "new_call_id": new.call_id,
                 "stage": str(state.stage), "request_body_hash": present,
             },
+            at_us=now_us,
         )  # fmt: skip
         facts_of_new = replace(facts, stream=new.call_id, cause=link.event_id)
         recorded = bench.ledger.append(
@@ -177,12 +210,12 @@ def _not_in_order(
 
 def _intended_hashes(events: tuple[Event, ...]) -> set[str]:
     """Give the hash of what the request's own words come to, and the one that the manifest names, if any."""
-    own = body_hash(request_body(_call_of(events[0], call_id=events[0].stream_id)))
+    own = body_hash(request_body(recorded_call(events[0], call_id=events[0].stream_id)))
     named = [event.payload["request_body_hash"] for event in events if event.kind == "call.manifest"]
     return {own, *named}
 
 
-def _call_of(requested: Event, *, call_id: str, settings: Settings | None = None) -> CallRequest:
+def recorded_call(requested: Event, *, call_id: str, settings: Settings | None = None) -> CallRequest:
     """Rebuild a recorded call, as it was recorded or as it would be made with the settings of now."""
     said: dict[str, Any] = dict(requested.payload)
     if settings is not None:

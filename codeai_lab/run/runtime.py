@@ -25,13 +25,19 @@ from codeai_lab.decide.authority import NO_AUTHORITY, Authority, PolicyEngine
 from codeai_lab.decide.identity import action_fingerprint
 from codeai_lab.errors import RefusedRequestError
 from codeai_lab.records import ActionRequest, ActionResult, CallRequest, CallResult
-from codeai_lab.run.calls import Provider, invoke_recorded_call
+from codeai_lab.run.calls import MAY_CALL, Provider, invoke_recorded_call
+from codeai_lab.run.callwalk import CallAnswer, Settings
 from codeai_lab.run.facts import Adapter, Bench, Facts, ReadState, Wait
+from codeai_lab.run.provider import Transport
 from codeai_lab.run.reconciling import EffectLookup, Reconciliation, reconcile_action
+from codeai_lab.run.reconciling_calls import CallReconciliation, reconcile_call
 from codeai_lab.run.recording import request_draft
-from codeai_lab.run.revisions import LAB, Revision
+from codeai_lab.run.resuming import resume_call
+from codeai_lab.run.revisions import LAB, Revision, is_known_by_name
 from codeai_lab.run.walk import Walk
 from codeai_lab.store.protocol import Ledger
+
+PRESENT_SETTINGS = Settings()
 
 
 class Runtime:
@@ -65,6 +71,7 @@ class Runtime:
             rules=rules.name,
             run_id=run_id,
             actor_id=actor_id,
+            records_starts=None if is_known_by_name(rules) else rules.records_starts,
         )
 
     def execute_action(
@@ -149,13 +156,66 @@ class Runtime:
             self._bench, action_id, authority=authority, effect_lookup=effect_lookup, performer=performer
         )
 
-    def invoke_recorded_call(self, call: CallRequest, *, provider: Provider) -> CallResult:
+    def invoke_recorded_call(
+        self,
+        call: CallRequest,
+        *,
+        provider: Provider,
+        authority: Authority = MAY_CALL,
+        performer: str = "agent",
+    ) -> CallResult:
         """Make a model call, or replay a recorded one with the same key and the same fingerprint.
 
+        Args:
+            authority: must grant `model.call` to the performer; who does not hand one in holds that grant.
+
+        Returns: the result; `denied` is recorded as the completion of this request and asks nobody.
         Raises: IdempotencyConflictError (definite), before the provider is asked.
         """
         return invoke_recorded_call(
-            self._bench, call, provider, record_conflict=self.rules.records_call_conflicts
+            self._bench, call, provider, record_conflict=self.rules.records_call_conflicts,
+            authority=authority, performer=performer,
+        )  # fmt: skip
+
+    def resume_call(
+        self,
+        call_id: str,
+        *,
+        as_call_id: str,
+        transport: Transport,
+        settings: Settings = PRESENT_SETTINGS,
+        authority: Authority = MAY_CALL,
+        performer: str = "agent",
+    ) -> CallAnswer:
+        """Make a call of a work that was recorded as intended and of which no attempt started, or refuse.
+
+        Args, returns and raises: as `run.resuming.resume_call` says.
+        Touches: the ledger, and through the transport the provider.
+        """
+        return resume_call(
+            self._bench, call_id, as_call_id=as_call_id, transport=transport, settings=settings,
+            authority=authority, performer=performer,
+        )  # fmt: skip
+
+    def reconcile_call(
+        self,
+        call_id: str,
+        *,
+        authority: Authority = NO_AUTHORITY,
+        receipt_lookup: EffectLookup,
+        performer: str = "operator",
+    ) -> CallReconciliation:
+        """Look a call whose effect is unknown up in the provider's receipts, and record the verdict.
+
+        Args:
+            authority: must grant `effect.reconcile` to the performer now.
+
+        Returns: the verdict, as for actions, or why it was refused.
+        Raises: RefusedRequestError for a call that is not recorded (definite); LedgerError.
+        Touches: the ledger; the provider's receipts, reading.
+        """
+        return reconcile_call(
+            self._bench, call_id, authority=authority, receipt_lookup=receipt_lookup, performer=performer
         )
 
 

@@ -38,6 +38,7 @@ from codeai_lab.run.facts import LOOK_AGAIN, Bench, Ended, Facts, Next, Raised
 from codeai_lab.run.outcomes import look
 from codeai_lab.run.recording import (
     complete_early,
+    denial,
     id_is_taken,
     moved,
     record,
@@ -112,12 +113,10 @@ def require_authority(bench: Bench, facts: Facts) -> Next:
     )
     if permission.allowed:
         return facts
-    error = {
-        "code": "not-authorised",
-        "message": f"The current authority does not permit this: {permission.reason}.",
-    }
     # Not conditional: whether the key has moved is none of this caller's business.
-    return complete_early(bench, replace(facts, guard=None), ActionStatus.DENIED, error, NextOperation.NONE)
+    return complete_early(
+        bench, replace(facts, guard=None), ActionStatus.DENIED, denial(permission), NextOperation.NONE
+    )
 
 
 def compare_identity(bench: Bench, facts: Facts) -> Next:

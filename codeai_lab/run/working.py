@@ -3,8 +3,8 @@
 Chapter: 004, "What CodeAI does": the call path; "Where the cache stops": what a killed process leaves.
 
 Idea: a chain of small steps, each of which records one event alone, so that wherever the process is killed
-the record says how far it came (`decide.workstate`). Two steps record nothing in a clean run: `look_up` asks
-the ledger, `ask_provider` asks the world. Fourteen events, by name:
+the record says how far it came (`decide.workstate`). Three steps record nothing in a clean run:
+`require_authority` asks the policy, `look_up` the ledger, `ask_provider` the world. Fourteen events, by name:
 
     directive.opened  task.created  context.item_offered  context.compilation_requested  context.compiled
     call.requested  call.manifest  attempt.started  |the provider is asked|  attempt.observed
@@ -16,6 +16,8 @@ Always true:
   WK3. A step appends only if its stream is as the walk left it; a walk that was overtaken asks nobody.
   WK4. The answer is recorded as bytes before it is read; reading it again needs no provider.
   WK5. A key that was answered for the same call is answered from the record; for another one it is refused.
+  WK6. Authority is judged before the ledger is asked, and again when the attempt is to start; a denial
+       completes the call, and the provider is not asked.
 
 Not here: moving along the chain (`run.callwalk`), the provider and the bytes (`run.provider`), going on after
 a death (`run.resuming`), calls without a chain of work around them (`run.calls`). Nothing here claims a key.
@@ -27,6 +29,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
+from codeai_lab.decide.authority import Authority
 from codeai_lab.decide.identity import (
     call_fingerprint,
     differing_dimensions,
@@ -42,17 +45,27 @@ from codeai_lab.errors import (
     RefusedValueError,
 )
 from codeai_lab.records import ActionStatus, CallRequest, EventDraft
+from codeai_lab.run.calls import MAY_CALL, denied, denied_completion
 from codeai_lab.run.callwalk import CallAnswer, CallFacts, CallWalk, Step, Work, draft, needed, record
 from codeai_lab.run.facts import Bench
 from codeai_lab.run.provider import Transport, body_hash, interpret, kept, request_body
 
 
-def open_work(bench: Bench, work: Work, transport: Transport) -> CallWalk:
+def open_work(
+    bench: Bench,
+    work: Work,
+    transport: Transport,
+    *,
+    authority: Authority = MAY_CALL,
+    performer: str = "agent",
+) -> CallWalk:
     """Give the walk of a work, standing before its first step; nothing has happened yet."""
     facts = CallFacts(
         requested_id=bench.new_id(),
         stream=work.work_id,
         key=work.idempotency_key,
+        authority=authority,
+        performer=performer,
         transport=transport,
         work=work,
     )
@@ -110,11 +123,18 @@ def request_call(bench: Bench, facts: CallFacts) -> CallFacts:
     call = needed(facts.call)
     facts = replace(facts, stream=call.call_id, last_seq=0)
     requested = record(bench, facts, requested_draft(bench, facts, call))
-    return replace(facts, last_seq=requested.seq, cause=requested.event_id)
+    return replace(
+        facts, last_seq=requested.seq, cause=requested.event_id, asked_at_us=requested.recorded_at_us
+    )
+
+
+def require_authority(bench: Bench, facts: CallFacts) -> CallFacts | CallAnswer:
+    """Judge the call at the instant of its request, before anything recorded is looked at (WK6)."""
+    return _denied(bench, facts, at_us=facts.asked_at_us) or facts
 
 
 def look_up(bench: Bench, facts: CallFacts) -> CallFacts | CallAnswer:
-    """Answer from the record where the key was answered for the same call; go on where it was not (CH5).
+    """Answer from the record where the key was answered for the same call; go on where it was not (WK5).
 
     Raises: IdempotencyConflictError (definite) for a key of another call, after the refusal was recorded.
     """
@@ -155,9 +175,15 @@ def record_manifest(bench: Bench, facts: CallFacts) -> CallFacts:
     )  # fmt: skip
 
 
-def start_attempt(bench: Bench, facts: CallFacts) -> CallFacts:
-    """Record the start before anybody is asked; from here on the effect is unknown until observed (CH2)."""
-    return _call_event(bench, facts, "attempt.started", attempt=1)
+def start_attempt(bench: Bench, facts: CallFacts) -> CallFacts | CallAnswer:
+    """Record the start before anybody is asked; from here on the effect is unknown until observed (WK2).
+
+    Authority is judged once more: a walk may have been held until its grant expired.
+    """
+    start = draft(bench, facts, "attempt.started", {"call_id": facts.stream, "attempt": 1})
+    if denial := _denied(bench, facts, at_us=start.recorded_at_us):
+        return denial
+    return replace(facts, last_seq=record(bench, facts, start).seq)
 
 
 def ask_provider(_: Bench, facts: CallFacts) -> CallFacts:
@@ -173,7 +199,7 @@ def ask_provider(_: Bench, facts: CallFacts) -> CallFacts:
 
 
 def observe(bench: Bench, facts: CallFacts) -> CallFacts:
-    """Record the answer's bytes before anybody reads them (CH4).
+    """Record the answer's bytes before anybody reads them (WK4).
 
     Raises: OutcomeNotRecordedError (indefinite) when the ledger does not take them: the provider was asked.
     """
@@ -220,6 +246,7 @@ def complete_call(bench: Bench, facts: CallFacts) -> CallAnswer:
 
 SET_UP: tuple[Step, ...] = (
     open_directive, create_task, offer_item, request_compilation, compile_context, request_call,
+    require_authority,
 )  # fmt: skip
 UP_TO_THE_ANSWER: tuple[Step, ...] = (look_up, record_manifest, start_attempt, ask_provider, observe)
 FROM_THE_ANSWER: Mapping[str, Step] = {
@@ -241,6 +268,15 @@ def requested_draft(bench: Bench, facts: CallFacts, call: CallRequest) -> EventD
         "fingerprint": call_fingerprint(call).as_json(),
     }
     return draft(bench, facts, "call.requested", payload, event_id=facts.requested_id)
+
+
+def _denied(bench: Bench, facts: CallFacts, *, at_us: int) -> CallAnswer | None:
+    """Complete a call that the authority does not permit at that instant; None where it does."""
+    error = denied(bench, facts.authority, facts.performer, at_us=at_us)
+    if error is None:
+        return None
+    _call_event(bench, facts, "call.completed", **denied_completion(error))
+    return CallAnswer(call_id=facts.stream, status=ActionStatus.DENIED, reason=error["message"])
 
 
 def _set_up(bench: Bench, facts: CallFacts, kind: str, **said: Any) -> CallFacts:

@@ -43,7 +43,10 @@ _WITNESS_HEAD = (
 MARKS = ("changed:", "disagree:")
 _WIDEST_CELL = 36
 _CELL = "vertical-align:top;padding:3px 8px;border-bottom:1px solid #999"
-_NUMBER = re.compile(r"-|-?\d+(\.\d+)?( to \d+)?")
+# What stands under one another by its last digit: numbers, with separators, ranges and units of measure.
+_DIGITS = r"-?(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d+)?(?:e[+-]?\d+)?"
+_UNIT = r"(?: ?%| ?x|(?: (?:us|ms|s|min|h|B|KB|MB|GB))|(?: ?/s))"
+_NUMBER = re.compile(rf"-|{_DIGITS}(?: to {_DIGITS})?{_UNIT}?")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -152,10 +152,60 @@ def _refused(payload: Mapping[str, Any]) -> str:
     return f"refused: the key belongs to {original}; this request differs in {say(payload.get('dimensions'))}"
 
 
+def _reconciled(payload: Mapping[str, Any]) -> str:
+    verdict = say(payload.get("verdict"))
+    said = {
+        "effect_confirmed": "finds the effect there; it is not repeated",
+        "no_effect_confirmed": "finds no effect; the key may be tried afresh",
+        "still_unknown": "cannot find out; the effect stays unknown",
+    }
+    return f"{said.get(verdict, verdict)}{_resting_on(payload)}"
+
+
+def _call_reconciled(payload: Mapping[str, Any]) -> str:
+    verdict = say(payload.get("verdict"))
+    said = {
+        "effect_confirmed": "finds that the provider was asked; its answer is lost",
+        "no_effect_confirmed": "finds that the provider was not asked; the call may be resumed",
+        "still_unknown": "cannot find out; the provider may have been asked",
+    }
+    return f"{said.get(verdict, verdict)}{_resting_on(payload)}"
+
+
+def _resting_on(payload: Mapping[str, Any]) -> str:
+    evidence = payload.get("evidence")
+    return f" ({'; '.join(say(reference) for reference in evidence)})" if evidence else ""
+
+
+def _reconcile_refused(payload: Mapping[str, Any]) -> str:
+    reason = say(payload.get("reason"))
+    said = {
+        "not-authorised": "the authority does not permit it",
+        "in-progress": "it is still at work",
+        "nothing-to-reconcile": "the record leaves nothing open",
+    }
+    return f"not reconciled: {said.get(reason, reason)}"
+
+
+def _completed_late(payload: Mapping[str, Any]) -> str:
+    return f"late, after a verdict: {_completed(payload)}; the verdict is not overwritten"
+
+
 def _call_completed(payload: Mapping[str, Any]) -> str:
     if payload.get("replayed"):
         return f"replays the response of {say(payload.get('original_call_id'))}; no new attempt"
-    return say(payload.get("status"))
+    status = say(payload.get("status"))
+    return f"{status}: nobody was asked" if status == "denied" else status
+
+
+def _interpreted(payload: Mapping[str, Any]) -> str:
+    error = payload.get("error")
+    return f"reads the response: {say(payload.get('status'))}" + (f" ({say(error)})" if error else "")
+
+
+def _retry_decided(payload: Mapping[str, Any]) -> str:
+    tried = f"attempt {say(payload.get('attempt'))}"
+    return f"{tried} is tried again" if payload.get("retry") else f"{tried} is not tried again"
 
 
 _EVENT_WORDS = {
@@ -163,11 +213,31 @@ _EVENT_WORDS = {
     "action.requested": _requested,
     "action.execution_started": lambda _: "the adapter is about to run; from here an effect is possible",
     "action.completed": _completed,
+    "action.completed_late": _completed_late,
     "action.replay_refused": _refused,
+    "action.reconciled": _reconciled,
+    "action.reconcile_refused": _reconcile_refused,
+    "directive.opened": lambda payload: f'opens the work: "{say(payload.get("directive"))}"',
+    "task.created": lambda payload: (
+        f'is to ask "{say(payload.get("prompt"))}"; must have {say(payload.get("required"))}'
+    ),
+    "context.item_offered": lambda payload: f"offers the context {say(payload.get('name'))}",
+    "context.compilation_requested": lambda payload: f"compiles the context of {say(payload.get('offered'))}",
+    "context.compiled": lambda payload: f"has the context {say(list(payload.get('context') or ()))}",
+    "context.compilation_failed": lambda payload: f"lacks the context {say(payload.get('missing'))}",
     "call.requested": lambda payload: f"asks the model {say(payload.get('requested_model'))}",
     "call.manifest": lambda _: "keeps what is really sent",
     "attempt.started": lambda payload: f"attempt {say(payload.get('attempt'))} starts",
     "attempt.observed": lambda payload: f"attempt {say(payload.get('attempt'))} got a response",
+    "attempt.interpreted": _interpreted,
+    "attempt.retry_decided": _retry_decided,
+    "attempt.completed": lambda payload: (
+        f"attempt {say(payload.get('attempt'))} is over: {say(payload.get('status'))}"
+    ),
+    "call.status_decided": lambda payload: f"the call counts as {say(payload.get('status'))}",
     "call.completed": _call_completed,
     "call.replay_refused": _refused,
+    "call.resumed": lambda payload: f"goes on as {say(payload.get('new_call_id'))}; nobody was asked yet",
+    "call.reconciled": _call_reconciled,
+    "call.reconcile_refused": _reconcile_refused,
 }

@@ -14,7 +14,8 @@ Always true:
   ES2. An id has at most one effect in the file's whole life, also after its record was dropped.
   ES3. The answer is looked for before acting and once more inside the transaction (`decide.retention`).
   ES4. Acknowledging and collecting drop records and are themselves recorded; the log is never changed.
-  ES5. One process has the file; what is under way is known to it alone and is gone with it.
+  ES5. One process has the file; what is under way is known to it alone and is gone with it. A forked child's
+       copy refuses to be used, and letting go of it there lets go of nothing.
 
 Not here: an effect outside this file: nothing of this reaches it, not even one that is made while the
 transaction is open. Fingerprints: an id is trusted, the ledger's path compares. The tables
@@ -23,7 +24,9 @@ transaction is open. Fingerprints: an id is trusted, the ledger's path compares.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
 from dataclasses import replace
 from enum import StrEnum
 from pathlib import Path
@@ -34,7 +37,7 @@ from codeai_lab.clock import Clock, SystemClock
 from codeai_lab.decide import retention
 from codeai_lab.decide.retention import Answer, RequestId, Retained, Verdict
 from codeai_lab.decide.witnesses import Receipt
-from codeai_lab.errors import RefusedValueError
+from codeai_lab.errors import LedgerClosedError, RefusedValueError
 from codeai_lab.records import ActionRequest
 from codeai_lab.store.effect_file import EffectFile, digest_of
 
@@ -66,7 +69,7 @@ class EffectService:
             service something at TAKEN and COMMITTED only: in between the file is held.
 
     Raises: LedgerInUseError when it is open already; RefusedRequestError for another kind of file;
-        LedgerError for a place where none can be.
+        LedgerError for a place where none can be. In a forked child every question raises LedgerClosedError.
     """
 
     def __init__(
@@ -76,6 +79,7 @@ class EffectService:
         self._stand_at = watch or (lambda _: None)
         self._under_way: dict[RequestId, object] = {}
         self._file = EffectFile(path)
+        self._pid = os.getpid()
 
     def submit(self, request: RequestId, line: str, *, action_id: str, first_incomplete: int = 1) -> Verdict:
         """Append a line to the log if the request is new; give the answer, with the result there is.
@@ -92,13 +96,13 @@ class EffectService:
                 raise RefusedValueError(name, "this is no text")
         mine = object()
         try:
-            with self._file.held():
+            with self._held():
                 verdict = self._arrive(request, first_incomplete)
                 if verdict.answer is not Answer.NEW:
                     return verdict
                 self._under_way[request] = mine
             self._stand_at(Point.TAKEN)
-            with self._file.held():
+            with self._held():
                 self._stand_at(Point.BEGUN)
                 known = self._retained(request.client_id, but_for=mine)
                 verdict = retention.judge(known, request.sequence, now_us=self._clock.now_us())
@@ -115,14 +119,14 @@ class EffectService:
 
     def open_client(self, *, lease_us: int) -> str:
         """Give an id that no client had before, and a lease of this length."""
-        with self._file.held():
+        with self._held():
             client_id = f"c{len(self._file.clients()) + 1}"
             self._file.add_lease(client_id, until_us=self._clock.now_us() + lease_us)
         return client_id
 
     def renew(self, client_id: str, *, lease_us: int) -> bool:
         """Let a lease end this long from now; False, and nothing changes, where it is over already."""
-        with self._file.held():
+        with self._held():
             now_us = self._clock.now_us()
             if self._retained(client_id).lease_is_over(now_us=now_us):
                 return False
@@ -131,7 +135,7 @@ class EffectService:
 
     def acknowledge(self, client_id: str, *, up_to: int) -> None:
         """Drop a client's records up to a number; those numbers answer stale from now on."""
-        with self._file.held():
+        with self._held():
             before = self._retained(client_id)
             if client_id in self._file.clients():
                 self._file.note(client_id, before, retention.acknowledge(before, up_to=up_to))
@@ -139,7 +143,7 @@ class EffectService:
     def collect(self) -> tuple[str, ...]:
         """Drop the records of each client whose lease is over and that has nothing under way; name them."""
         collected = []
-        with self._file.held():
+        with self._held():
             for client_id in self._file.clients():
                 before = self._retained(client_id)
                 after = retention.collect(before, now_us=self._clock.now_us())
@@ -152,7 +156,7 @@ class EffectService:
 
     def receipts(self) -> tuple[Receipt, ...]:
         """Give the log as receipts of the world, in order."""
-        with self._file.held():
+        with self._held():
             return self._file.receipts()
 
     def find(self, request: Mapping[str, Any]) -> tuple[dict[str, Any], ...]:
@@ -165,24 +169,33 @@ class EffectService:
 
     def resolve(self, reference: Mapping[str, Any]) -> bool:
         """Say whether the row is there and holds what the reference says."""
-        with self._file.held():
+        with self._held():
             line = self._file.line(int(reference["receipt"]))
         return line is not None and digest_of(line) == reference["effect"]
 
     def kept(self) -> dict[str, int]:
         """Count effects, the records kept of them, and the events of collection."""
-        with self._file.held():
+        with self._held():
             return self._file.counts()
 
     def close(self) -> None:
         """Let go of the file; harmless when it was done before."""
-        self._file.close()
+        if os.getpid() == self._pid:
+            self._file.close()
 
     def __enter__(self) -> EffectService:
         return self
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+    def _held(self) -> AbstractContextManager[None]:
+        """Hold the file, unless it is the parent's (ES5), whose guard would never be free here."""
+        if os.getpid() != self._pid:
+            raise LedgerClosedError(
+                "The effect service belongs to the parent of this forked process; ask it there."
+            )
+        return self._file.held()
 
     # --- inside a transaction -----------------------------------------------------------------------------
 

@@ -16,6 +16,7 @@ from codeai_lab.decide.projection import (
     project_action_state,
     project_key_state,
     project_open_effects,
+    starts_are_recorded,
 )
 from codeai_lab.records import ActionStatus, EffectState, Event, NextOperation
 
@@ -122,6 +123,23 @@ def test_a_request_of_rules_that_nobody_knows_stays_unknown() -> None:
     nameless = history(("a", "action.requested", {"action_id": "a"}))
     for events in (nameless, history(requested("a", "of-tomorrow"))):
         assert project_action_state(events).effect_state is EffectState.UNKNOWN
+
+
+@pytest.mark.parametrize(
+    ("rules", "said", "recorded"),
+    [
+        ("mine", True, True), ("mine", False, False), ("lab", False, False), ("7a0d43b", True, True),
+        ("mine", "yes", False), ("lab", None, True), ("mine", None, False),
+    ],
+)  # fmt: skip
+def test_a_request_may_say_itself_whether_starts_are_recorded(
+    rules: str, said: object, recorded: bool
+) -> None:
+    """P2: its own word goes before the name of its rules; what is no word at all says nothing."""
+    asked = ("a", "action.requested", {"action_id": "a", "rules": rules, "records_starts": said})
+    (event,) = history(asked)
+    assert starts_are_recorded(event) is recorded
+    assert project_action_state([event]).effect_state == ("none" if recorded else "unknown")
 
 
 @pytest.mark.parametrize("rules", BEFORE_STARTS)

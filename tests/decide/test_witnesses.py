@@ -44,6 +44,10 @@ def answered(name: str, original: str | None, key: str = "k") -> Part:
     return name, key, "call.completed", told
 
 
+def call_denied(name: str, key: str = "k") -> Part:
+    return name, key, "call.completed", {"status": "denied", "replayed": False, "original_call_id": None}
+
+
 def call_turned_away(name: str, key: str = "k") -> Part:
     return name, key, "call.replay_refused", {"reason": "identity-conflict"}
 
@@ -125,6 +129,8 @@ LABELS: dict[str, tuple[tuple[Part, ...], tuple[tuple[str, str], ...], str | Non
         (called("c"), answered("c", None), called("d"), call_turned_away("d")), (), "refused",
     ),
     "a call's conflict, not recorded": ((called("c"), answered("c", None), called("d")), (), "refused"),
+    "a denied call": ((called("c"), call_denied("c")), (), "denied"),
+    "a call after a denied one, not back yet": ((called("c"), call_denied("c"), called("d")), (), "retry"),
     "a call that never came back": ((called("c"),), (), None),
     "a call again after one that never came back": ((called("c"), called("d")), (), "retry"),
 }  # fmt: skip

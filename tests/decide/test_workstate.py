@@ -13,6 +13,7 @@ from codeai_lab.decide.workstate import (
     CallStage,
     answered_call,
     events_of_work,
+    project_call_state,
     project_work_state,
 )
 from codeai_lab.records import EffectState, Event
@@ -120,6 +121,39 @@ def test_a_replayed_call_had_no_effect_of_its_own() -> None:
         CallStage.COMPLETED, EffectState.NONE, False,
     )  # fmt: skip
     assert state.reason == "it was answered from first"
+
+
+def test_a_denied_call_asked_nobody() -> None:
+    """Whether it was denied at once or right before its attempt."""
+    for before in (CALL[:1], CALL[:2]):
+        state = project_work_state(chain(*SET_UP, *before, "call.completed", status="denied"))
+        assert (state.stage, state.provider_effect, state.next_operation) == ("denied", "none", "none")
+        assert state.duplicate_risk is False
+
+
+@pytest.mark.parametrize(
+    ("verdict", "stage", "effect", "then", "risk"),
+    [
+        ("effect_confirmed", "reconciled", "observed", "none", True),
+        ("no_effect_confirmed", "reconciled", "none", "start_call", False),
+        ("still_unknown", "effect_unknown", "unknown", "none", True),
+    ],
+)
+def test_the_last_verdict_speaks_for_an_unknown_effect(
+    verdict: str, stage: str, effect: str, then: str, risk: bool
+) -> None:
+    """WS2: what was found out goes before what was left open; a refusal to find out changes nothing."""
+    events = chain(*SET_UP, *CALL[:3], "call.reconciled", "call.reconcile_refused", verdict=verdict)
+    state = project_work_state(events)
+    assert (state.stage, state.provider_effect, state.next_operation) == (stage, effect, then)
+    assert (state.duplicate_risk, bool(state.reason)) == (risk, True)
+
+
+def test_the_state_of_a_call_needs_its_request() -> None:
+    """A history that begins elsewhere is no call's."""
+    for events in ((), chain(*SET_UP), chain(*CLEAN)):
+        with pytest.raises(ValueError, match=r"begins with call\.requested"):
+            project_call_state(events)
 
 
 def test_a_conflict_is_an_end() -> None:

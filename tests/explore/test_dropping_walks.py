@@ -16,7 +16,7 @@ from codeai_lab.explore.crash_points import (
     two_crashes,
 )
 from codeai_lab.explore.moments import Race, submit
-from codeai_lab.explore.protocols import CRASHES, Composed, rules_named
+from codeai_lab.explore.protocols import CRASHES, LEASES, Composed, rules_named
 from codeai_lab.explore.schedules import every_schedule
 from codeai_lab.explore.worlds import CountedWorld
 from codeai_lab.run.revisions import REVISIONS
@@ -32,6 +32,9 @@ GOLDEN = {
     "takeover-effect-side": ([1, 1, 1, 1, 1, 1], {1: 33}),
     "effect-side": ([1, 1, 1, 1, 1], {1: 23}),
     "atomic": ([1, 1, 1, 1], {1: 15}),
+    "takeover-alive": ([1, 1, 1, 1, 2, 1], {1: 23, 2: 9, 3: 1}),
+    "takeover-alive-reconcile": ([1, 1, 1, 1, 1, 1], {1: 34}),
+    "takeover-alive-effect-side": ([1, 1, 1, 1, 1, 1], {1: 33}),
 }
 NOT_SAFE = {
     "unguarded": {"perform(Exception)": "duplicate"},
@@ -39,6 +42,7 @@ NOT_SAFE = {
     "claim-in-memory": {"perform(Exception)": "duplicate"},
     "claim-busy": {"claim": "stuck", "perform(Exception)": "stuck"},
     "takeover-blind": {"perform(Exception)": "duplicate"},
+    "takeover-alive": {"perform(Exception)": "duplicate"},
 }
 EVERYWHERE = {
     "unguarded": [{1: 4, 2: 1}, {1: 61, 2: 150, 3: 20}, {1: 2_374, 2: 19_137, 3: 59_700, 4: 1_680}],
@@ -52,6 +56,11 @@ EVERYWHERE = {
         {1: 225, 2: 592, 3: 70},
         {1: 47_995, 2: 444_093, 3: 1_629_390, 4: 34_650},
     ],
+    "takeover-alive-reconcile": [
+        {1: 6},
+        {1: 807, 2: 280},
+        {1: 1_623_388, 2: 2_172_840, 3: 1_225_440},
+    ],
     "takeover-alive-effect-side": [{1: 6}, {1: 887}, {1: 2_156_128}],
     "atomic": [{1: 4}, {1: 61}, {1: 3_244}],
 }
@@ -63,7 +72,7 @@ def same_key(name: str) -> tuple[CrashPoint, ...]:
 
 def test_every_composed_protocol_is_judged() -> None:
     """No protocol is dropped that nobody judges."""
-    assert [rules.name for rules in CRASHES] == list(GOLDEN)
+    assert [rules.name for rules in (*CRASHES, *LEASES)] == list(GOLDEN)
 
 
 @pytest.mark.parametrize("name", GOLDEN)
@@ -88,11 +97,11 @@ def test_two_crashes_in_a_row(name: str) -> None:
 def test_a_crash_after_any_prefix_of_any_schedule(name: str) -> None:
     """One, two and three submissions die together anywhere; the effects after one more submission, exact."""
     for submissions, effects in enumerate(EVERYWHERE[name], start=1):
-        if sum(effects.values()) <= 60_000 or name == "takeover-alive":
+        if sum(effects.values()) <= 60_000 or name.startswith("takeover-alive"):
             assert crashes_everywhere(rules_named(name), submissions) == effects
 
 
-@pytest.mark.parametrize("name", ["unguarded", "claim-busy", "atomic"])
+@pytest.mark.parametrize("name", ["unguarded", "claim-busy", "atomic", "takeover-alive-reconcile"])
 def test_a_slower_count_of_the_prefixes_agrees(name: str) -> None:
     """Each prefix of each schedule played by itself, with no two moments taken for alike."""
     rules: Composed = rules_named(name)

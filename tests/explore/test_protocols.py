@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 
 from codeai_lab.errors import RefusedRequestError
-from codeai_lab.explore.moments import runtime_of, submit
+from codeai_lab.explore.moments import move, runtime_of, submit
+from codeai_lab.explore.other_stages import answer
 from codeai_lab.explore.protocols import (
     PROTOCOLS,
     Composed,
-    answer,
     composed,
     rules_named,
     together,
@@ -105,6 +105,37 @@ def test_a_takeover_that_cannot_find_out_refuses() -> None:
     world.resolve = lambda reference: False  # type: ignore[method-assign]
     assert walk_under(rules, ledger, "b", world).run().status == "refused"
     assert len(world.receipts()) == 1
+
+
+def test_asking_before_taking_over_finds_the_effect_and_records_no_verdict() -> None:
+    """One step more for who takes over; what it finds is reused, nobody who lives is judged (OS2, PT4)."""
+    rules = PROTOCOLS["takeover-alive-reconcile"]
+    ledger, world = MemoryLedger(), CountedWorld()
+    holder = walk_under(rules, ledger, "a", world)
+    assert [move(rules, holder) for _ in range(4)] == [
+        "receive", "look_up+replay", "claim", "perform(Exception)",
+    ]  # fmt: skip
+    late = walk_under(rules, ledger, "b", world)
+    steps = []
+    while not late.is_over:
+        steps.append(move(rules, late))
+    assert steps == ["receive", "look_up+replay", "claim", "ask_first", "complete"]
+    assert (late.result.status, late.result.reused_from_action_id) == ("reconciled", "a")
+    assert holder.run().status == "succeeded"
+    assert len(world.receipts()) == 1
+    assert "action.reconciled" not in kinds(ledger)
+
+
+def test_asking_before_the_holder_acts_leaves_a_gap() -> None:
+    """The holder is not there yet when it is asked about, and nothing stops it afterwards: two effects."""
+    rules = PROTOCOLS["takeover-alive-reconcile"]
+    ledger, world = MemoryLedger(), CountedWorld()
+    holder = walk_under(rules, ledger, "a", world)
+    for _ in range(3):
+        move(rules, holder)
+    assert walk_under(rules, ledger, "b", world).run().status == "succeeded"
+    assert holder.run().status == "succeeded"
+    assert len(world.receipts()) == 2
 
 
 def test_a_success_recorded_first_is_false_until_the_effect() -> None:

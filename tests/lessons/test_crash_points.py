@@ -7,7 +7,7 @@ import json
 import pytest
 
 from codeai_lab.errors import RefusedRequestError
-from codeai_lab.explore.protocols import CRASHES
+from codeai_lab.explore.protocols import CRASHES, LEASES
 from codeai_lab.lessons.crash_points import crash_point_rows, two_crash_rows
 from codeai_lab.run.revisions import REVISIONS
 
@@ -24,9 +24,11 @@ def test_there_is_a_row_for_every_boundary_and_follow_up() -> None:
             for follow_up in ("same-key", "new-key", "reconcile-first")
             for stage in ("nothing", *rules.stage_names)
         ]
-    for protocol in CRASHES:
+    for protocol in (*CRASHES, *LEASES):
         found = [(row["follow_up"], row["after_stage"]) for row in rows if row["rule_set"] == protocol.name]
-        assert found == [("same-key", stage) for stage in ("nothing", *protocol.revision.stage_names)]
+        # Alone, there is nobody to ask about.
+        come_to = [stage for stage in protocol.revision.stage_names if stage != "ask_first"]
+        assert found == [("same-key", stage) for stage in ("nothing", *come_to)]
 
 
 def test_lab_is_never_a_duplicate_and_never_lost_but_under_a_fresh_key() -> None:

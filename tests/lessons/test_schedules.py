@@ -7,19 +7,19 @@ import json
 import pytest
 
 from codeai_lab.errors import RefusedRequestError
-from codeai_lab.explore.protocols import RACES, rules_named
+from codeai_lab.explore.protocols import LEASES, RACES, rules_named
 from codeai_lab.explore.schedules import play_schedule
 from codeai_lab.lessons.schedules import schedule_rows
 from codeai_lab.run.revisions import REVISIONS
 from codeai_lab.store.memory import MemoryLedger
 
-NAMES = ["rule_set", "submissions", "schedules", "effects", "fair_coin", "shortest_bad"]
+NAMES = ["rule_set", "submissions", "schedules", "effects", "fair_coin", "shortest_bad", "after_crash"]
 
 
 def test_there_is_a_row_for_every_rule_set_and_protocol() -> None:
     """Rule sets first, then the protocols; every row has the promised names and survives JSON as it is."""
     rows = schedule_rows()
-    assert [row["rule_set"] for row in rows] == [*REVISIONS, *(rules.name for rules in RACES)]
+    assert [row["rule_set"] for row in rows] == [*REVISIONS, *(rules.name for rules in (*RACES, *LEASES))]
     assert all(list(row) == NAMES for row in rows)
     assert json.loads(json.dumps(rows)) == rows
 
@@ -34,6 +34,7 @@ def test_the_row_of_the_unguarded_protocol() -> None:
         "schedules": 70,
         "effects": {"1": 10, "2": 60},
         "fair_coin": {"1": 0.375, "2": 0.625},
+        "after_crash": {"1": 61, "2": 150, "3": 20},
     }
     rules = rules_named("unguarded")
     assert play_schedule(rules, bad, MemoryLedger(), rules.new_world()).effects == 2
@@ -45,6 +46,20 @@ def test_rows_of_three_submissions() -> None:
     assert [row["effects"] for row in rows] == [{"1": 210, "2": 3480, "3": 23940}, {"1": 18168}]
     assert rows[1]["shortest_bad"] is None
     assert set(rows[0]["shortest_bad"]) == {0, 1, 2}
+
+
+def test_a_lease_that_runs_out_under_a_living_holder() -> None:
+    """Asking before taking over mends what a crash leaves of one request, and not the gap between two."""
+    two, three = (schedule_rows(n, only=["takeover-alive-reconcile"])[0] for n in (2, 3))
+    assert two["effects"] == {"1": 192, "2": 120}
+    assert two["after_crash"] == {"1": 807, "2": 280}
+    assert three["after_crash"] == {"1": 1_623_388, "2": 2_172_840, "3": 1_225_440}
+
+
+def test_what_takes_minutes_is_not_counted() -> None:
+    """Three submissions under long rules: None, and not a number that was cut short (SL3)."""
+    (row,) = schedule_rows(3, only=["lab"])
+    assert row["after_crash"] is None
 
 
 def test_progress_is_told_before_each_row() -> None:

@@ -240,3 +240,54 @@ def test_threads_that_ask_for_one_id_at_the_same_moment_have_one_effect(tmp_path
         assert answers.keys() <= {Answer.NEW, Answer.DUPLICATE, Answer.IN_PROGRESS}
         results = {one[number].result["effect"] for one in told if one[number].result is not None}
         assert results == {number + 1}
+
+
+# --- fork ----------------------------------------------------------------------------------------------
+
+FORKING = """
+import os, sys
+from pathlib import Path
+from codeai_lab.decide.retention import RequestId
+from codeai_lab.errors import LedgerClosedError
+from codeai_lab.store.effect_service import EffectService
+
+def ask(number):
+    request = RequestId(client_id=client, sequence=number)
+    return service.submit(request, f"line {number}", action_id=f"a{number}").answer
+
+service = EffectService(Path(sys.argv[1]))
+client = service.open_client(lease_us=10**15)
+for number, ending in enumerate(("exit", "_exit", "close"), start=1):
+    print(ask(number), flush=True)
+    child = os.fork()
+    if child == 0:
+        try:
+            print(ask(number + 1))
+        except LedgerClosedError:
+            print("refused", flush=True)
+        if ending == "_exit":
+            os._exit(0)
+        if ending == "close":
+            service.close()
+        sys.exit(0)
+    os.waitpid(child, 0)
+print(service.kept()["effects"])
+try:
+    EffectService(Path(sys.argv[1]))
+except Exception as error:
+    print(type(error).__name__)
+service.close()
+"""
+
+
+def test_a_forked_child_is_refused_and_does_its_parent_no_harm(tmp_path: Path) -> None:
+    """ES5: however the child ends, the parent's file, lock and effects stay whole."""
+    path = tmp_path / "effects.duckdb"
+    said = subprocess.run(
+        [sys.executable, "-W", "error", "-c", FORKING, str(path)],
+        capture_output=True, text=True, check=False, timeout=60,
+    )  # fmt: skip
+    assert said.stderr == ""
+    assert said.stdout.split() == [*["new", "refused"] * 3, "3", "LedgerInUseError"]
+    with EffectService(path) as service:
+        assert service.kept()["effects"] == 3

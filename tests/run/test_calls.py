@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -9,12 +10,14 @@ from typing import Any
 
 import pytest
 
+from codeai_lab.decide.authority import NO_AUTHORITY, Authority, Grant, Permission, PolicyEngine
 from codeai_lab.decide.identity import call_fingerprint
+from codeai_lab.decide.witnesses import hear
 from codeai_lab.errors import IdempotencyConflictError, OutcomeNotRecordedError, RefusedRequestError
-from codeai_lab.records import CallRequest, Event
+from codeai_lab.records import ActionStatus, CallRequest, Event
 from codeai_lab.run.effects import CountingProvider
 from codeai_lab.run.revisions import LAB, REVISIONS, Revision
-from codeai_lab.run.runtime import Runtime
+from codeai_lab.run.runtime import Runtime, counted_ids
 from codeai_lab.store.ledger import DuckDBLedger
 from codeai_lab.store.memory import MemoryLedger
 from codeai_lab.store.protocol import Ledger
@@ -253,3 +256,98 @@ def test_a_response_that_cannot_be_recorded_leaves_it_open_what_was_done(
 
     assert not raised.value.definite
     assert [event.kind for event in memory.read_all()][-1] == "attempt.started"
+
+
+# --- authority -----------------------------------------------------------------------------------------
+
+
+@EVERY
+def test_a_denial_is_the_same_bytes_on_a_used_an_unused_and_a_colliding_key(
+    rules: Revision, ledger: Ledger, runtime_on: RuntimeOn
+) -> None:
+    """Q4: judged before the look-up, recorded as the completion of this request; nobody is asked."""
+    runtime, provider = runtime_on(ledger, rules), CountingProvider()
+    runtime.invoke_recorded_call(call("c1"), provider=provider)
+    denied = [
+        runtime.invoke_recorded_call(one, provider=provider, authority=NO_AUTHORITY)
+        for one in (call("used"), call("unused", "other key"), call("colliding", prompt="Say goodbye."))
+    ]
+    assert {one.public() for one in denied} == {denied[0].public()}
+    assert {(one.status, one.response, one.replayed) for one in denied} == {
+        (ActionStatus.DENIED, None, False)
+    }
+    assert provider.calls == 1
+    for name in ("used", "unused", "colliding"):
+        requested, completed = ledger.read(name)
+        assert (completed.kind, completed.causation_id) == ("call.completed", requested.event_id)
+        assert completed.payload == {
+            "call_id": name, "status": "denied", "replayed": False, "original_call_id": None,
+            "response": None, "error": denied[0].error,
+        }  # fmt: skip
+
+
+def test_a_denial_decides_nothing_for_the_key(memory: MemoryLedger, runtime_on: RuntimeOn) -> None:
+    """Q4: with authority the key is asked afresh, and what was answered is what is replayed."""
+    runtime, provider = runtime_on(memory), CountingProvider()
+    runtime.invoke_recorded_call(call("c1"), provider=provider, authority=NO_AUTHORITY)
+    results = [runtime.invoke_recorded_call(call(name), provider=provider) for name in ("c2", "c3")]
+    assert [one.original_call_id for one in results] == ["c2", "c2"]
+    assert provider.calls == 1
+    assert hear(list(memory.read_all()), (), summary=0).labels == ("denied", "retry", "replay")
+
+
+@pytest.mark.parametrize(
+    ("grant", "status"),
+    [
+        (Grant(capability="model.call"), "succeeded"),
+        (Grant(capability="model.call", performer="student"), "succeeded"),
+        (Grant(capability="model.call", performer="another"), "denied"),
+        (Grant(capability="model.call", expires_at_us=1_000_000), "denied"),
+        (Grant(capability="model.call", expires_at_us=1_000_001), "succeeded"),
+        (Grant(capability="file.append"), "denied"),
+    ],
+)
+def test_a_call_is_judged_as_an_action_is(
+    grant: Grant, status: str, memory: MemoryLedger, runtime_on: RuntimeOn
+) -> None:
+    """Q4: capability, performer and instant, which is that of the recorded request."""
+    result = runtime_on(memory).invoke_recorded_call(
+        call("c1"), provider=CountingProvider(), authority=Authority(grants=(grant,)), performer="student"
+    )
+    assert result.status == status
+    assert memory.read("c1")[0].recorded_at_us == 1_000_000
+
+
+def test_a_policy_of_ones_own_is_asked_about_calls_too(memory: MemoryLedger) -> None:
+    """Q4: the default authority is judged like any other, so a policy that refuses all calls is obeyed."""
+
+    class NoCalls(PolicyEngine):
+        def judge(self, capability: str, authority: Authority, *, performer: str, now_us: int) -> Permission:
+            return Permission(allowed=False, reason="no calls today")
+
+    runtime = Runtime(memory, policy=NoCalls(), new_id=counted_ids("e"))
+    result = runtime.invoke_recorded_call(call("c1"), provider=CountingProvider())
+    assert result.error == {
+        "code": "not-authorised",
+        "message": "The current authority does not permit this: no calls today.",
+    }
+
+
+@pytest.mark.parametrize("raises", [None, KeyboardInterrupt, ConnectionError])
+def test_a_call_is_alive_while_its_provider_is_asked(
+    raises: type[BaseException] | None, memory: MemoryLedger, runtime_on: RuntimeOn
+) -> None:
+    """Q5: and no longer, whatever becomes of the asking."""
+    alive: list[set[str]] = []
+
+    class Watching:
+        def respond(self, _: CallRequest) -> Any:
+            alive.append(set(memory.live_actions))
+            if raises is not None:
+                raise raises
+            return "yes"
+
+    with contextlib.suppress(KeyboardInterrupt, ConnectionError):
+        runtime_on(memory).invoke_recorded_call(call("c1"), provider=Watching())
+    assert alive == [{memory.read("c1")[0].event_id}]
+    assert memory.live_actions == set()

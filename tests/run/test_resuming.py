@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from codeai_lab.clock import ManualClock
-from codeai_lab.decide.authority import PolicyEngine
+from codeai_lab.decide.authority import NO_AUTHORITY, Authority, Grant, PolicyEngine
 from codeai_lab.decide.workstate import CallOperation, WorkState
 from codeai_lab.errors import IdempotencyConflictError, RefusedRequestError
 from codeai_lab.records import ActionStatus, EventDraft
@@ -17,7 +17,7 @@ from codeai_lab.run.callwalk import CallAnswer, CallWalk, Settings, Work
 from codeai_lab.run.facts import Bench
 from codeai_lab.run.provider import SyntheticProvider, body_hash, receipts
 from codeai_lab.run.resuming import reinterpret_call, resume_call, resuming, work_state_of
-from codeai_lab.run.runtime import counted_ids
+from codeai_lab.run.runtime import Runtime, counted_ids
 from codeai_lab.run.working import open_work
 from codeai_lab.store.memory import MemoryLedger
 from codeai_lab.store.protocol import Ledger
@@ -231,6 +231,45 @@ def test_a_superseded_call_is_not_resumed_a_second_time(quick: Desk) -> None:
     assert (answer.status, answer.next_operation, answer.reason) == ("refused", "none", "superseded by d")
     assert reinterpret_call(quick.bench, "c").reason == "superseded by d"
     assert (quick.asked, quick.kinds()) == (1, before)
+
+
+def test_the_front_door_resumes_a_call(ledger: Ledger, tmp_path: Path) -> None:
+    """`Runtime.resume_call` is the same thing: one request, the old call superseded."""
+    desk = Desk(ledger, tmp_path / "receipts.jsonl")
+    desk.die_after("call.manifest")
+    runtime = Runtime(ledger, clock=ManualClock(tick_us=1), new_id=counted_ids("n"), run_id="r", actor_id="t")
+    refused = runtime.resume_call(
+        "c", as_call_id="x", transport=desk.provider, settings=Settings(chamber="hall")
+    )
+    assert refused.differs == ("request_body_hash",)
+    answer = runtime.resume_call("c", as_call_id="d", transport=desk.provider)
+    assert (answer.call_id, answer.status) == ("d", "succeeded")
+    assert (desk.asked, desk.kinds()) == (1, [*OLD, "call.resumed", *NINE])
+
+
+@pytest.mark.parametrize(
+    "died_after", ["call.requested", "call.manifest", "attempt.started", "call.completed"]
+)
+def test_who_may_not_call_resumes_nothing_and_learns_nothing(died_after: str, quick: Desk) -> None:
+    """RS5: the same answer wherever the call stands; nobody is asked and nothing recorded."""
+    quick.die_after(died_after)
+    before, asked = quick.kinds(), quick.asked
+    for authority in (NO_AUTHORITY, Authority(grants=(Grant(capability="model.call", expires_at_us=1),))):
+        answer = resume_call(
+            quick.bench,
+            "c",
+            as_call_id="d",
+            transport=quick.provider,
+            settings=Settings(),
+            authority=authority,
+        )
+        reason = "no grant names this capability" if authority is NO_AUTHORITY else "the grant has expired"
+        assert answer == CallAnswer(
+            call_id="c",
+            status=ActionStatus.DENIED,
+            reason=f"The current authority does not permit this: {reason}.",
+        )
+    assert (quick.asked, quick.kinds()) == (asked, before)
 
 
 @pytest.mark.parametrize("place", range(12))

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from codeai_lab.clock import ManualClock
-from codeai_lab.decide.authority import PolicyEngine
+from codeai_lab.decide.authority import NO_AUTHORITY, Authority, Grant, PolicyEngine
 from codeai_lab.decide.identity import call_fingerprint
 from codeai_lab.decide.workstate import CallOperation, project_work_state
 from codeai_lab.errors import (
@@ -21,9 +21,11 @@ from codeai_lab.errors import (
     RefusedValueError,
 )
 from codeai_lab.records import ActionStatus, EventDraft
+from codeai_lab.run.calls import MAY_CALL
 from codeai_lab.run.callwalk import CallWalk, Settings, Work
 from codeai_lab.run.facts import Bench
 from codeai_lab.run.provider import SyntheticProvider, body_hash, receipts, request_body
+from codeai_lab.run.resuming import work_state_of
 from codeai_lab.run.runtime import counted_ids
 from codeai_lab.run.working import open_work
 from codeai_lab.store.memory import MemoryLedger
@@ -37,7 +39,8 @@ CLEAN = [
 ]  # fmt: skip
 STEPS = [
     ("open_directive", 1), ("create_task", 1), ("offer_item", 1), ("request_compilation", 1),
-    ("compile_context", 1), ("request_call", 1), ("look_up", 0), ("record_manifest", 1),
+    ("compile_context", 1), ("request_call", 1), ("require_authority", 0), ("look_up", 0),
+    ("record_manifest", 1),
     ("start_attempt", 1), ("ask_provider", 0), ("observe", 1), ("interpret_answer", 1),
     ("decide_retry", 1), ("complete_attempt", 1), ("decide_status", 1), ("complete_call", 1),
 ]  # fmt: skip
@@ -433,3 +436,67 @@ def test_a_condition_is_on_the_stream_alone(memory: MemoryLedger, provider: Synt
         for walk in walks:
             walk.step()
     assert [walk.run().status for walk in walks] == ["succeeded", "succeeded"]
+
+
+# --- authority -----------------------------------------------------------------------------------------
+
+
+def test_a_denial_completes_the_call_before_the_ledger_is_asked(
+    ledger: Ledger, provider: SyntheticProvider, log: Path
+) -> None:
+    """WK6: after its request and nothing else; the same answer whatever is recorded about the key."""
+    answers = []
+    for name, key, prompt in (
+        ("unused", "u", "Say it."),
+        ("first", "k", "Say it."),
+        ("used", "k", "Say it."),
+        ("colliding", "k", "Say another thing."),
+    ):
+        authority = MAY_CALL if name == "first" else NO_AUTHORITY
+        asked = replace(work(name, prompt=prompt), idempotency_key=key)
+        answer = open_work(bench_on(ledger, name), asked, provider, authority=authority).run()
+        if name != "first":
+            answers.append(replace(answer, call_id=""))
+            assert [event.kind for event in ledger.read(f"{name}-call")] == [
+                "call.requested",
+                "call.completed",
+            ]
+            state = work_state_of(bench_on(ledger, "reader"), name)
+            assert (state.stage, state.provider_effect, state.next_operation) == ("denied", "none", "none")
+    assert answers == [answers[0]] * 3
+    assert (answers[0].status, answers[0].response) == (ActionStatus.DENIED, None)
+    assert "no grant names this capability" in str(answers[0].reason)
+    assert len(receipts(log)) == 1
+
+
+def test_a_denied_call_decides_nothing_for_its_key(memory: MemoryLedger, provider: SyntheticProvider) -> None:
+    """WK6: with authority the same key is answered afresh."""
+    open_work(bench_on(memory), work("w"), provider, authority=NO_AUTHORITY).run()
+    answer = open_work(bench_on(memory, "f"), work("v"), provider).run()
+    assert (answer.status, answer.replayed_from) == ("succeeded", None)
+
+
+def test_a_grant_that_expires_while_the_walk_is_held_starts_no_attempt(
+    memory: MemoryLedger, provider: SyntheticProvider, log: Path
+) -> None:
+    """WK6: judged again right before the attempt; the denial follows the manifest and nobody is asked."""
+    clock = ManualClock(tick_us=1)
+    grant = Grant(capability="model.call", performer="student", expires_at_us=5_000_000)
+    bench = replace(bench_on(memory), clock=clock)
+    authority = Authority(grants=(grant,))
+    walk = open_work(bench, work(), provider, authority=authority, performer="student")
+    walk_to(walk, "start_attempt")
+    clock.advance(5_000_000)
+    assert walk.run().status is ActionStatus.DENIED
+    assert kinds(memory) == [*CLEAN[:7], "call.completed"]
+    assert receipts(log) == []
+    assert work_state_of(bench, "w").duplicate_risk is False
+
+
+def test_an_allowed_call_reads_the_clock_no_more_often(
+    memory: MemoryLedger, provider: SyntheticProvider
+) -> None:
+    """Asking the policy leaves the bytes of a clean chain as they were: one reading an event."""
+    open_work(bench_on(memory), work(), provider).run()
+    times = [event.recorded_at_us for event in memory.read_all()]
+    assert times == list(range(times[0], times[0] + 14))

@@ -202,6 +202,23 @@ def test_numbers_stand_under_one_another() -> None:
     assert table._repr_html_().count("text-align:right") == 3
 
 
+@pytest.mark.parametrize(
+    ("cells", "numeric"),
+    [
+        (["1", "20", "-"], True), (["1,087", "5,021,668"], True), (["-3.5", "1e+06", "2.5e-07"], True),
+        (["0 to 1", "12 to 1,000"], True), (["12 ms", "3.5 s", "800 us"], True), (["57 %", "5%"], True),
+        (["0.73 x", "2x"], True), (["300/s", "280 /s"], True), (["1 MB", "2 GB"], True),
+        (["1", "one"], False), (["1 effect"], False), (["88d1291", "1"], False), (["1,08"], False),
+        (["1,0872"], False), (["1.2.3"], False), (["12 monkeys"], False), ([""], False),
+    ],
+)  # fmt: skip
+def test_what_counts_as_a_number(cells: list[str], numeric: bool) -> None:
+    """Separators, ranges and units of measure leave a number one; a name or a counted noun is none."""
+    table = ShownTable(caption="C", head=("name", "n"), body=tuple(("x", cell) for cell in cells))
+    assert (table._repr_html_().count("text-align:right") == len(cells) + 1) is numeric
+    assert table._repr_html_().count("text-align:right") in (0, len(cells) + 1)
+
+
 def test_an_empty_table_has_its_head() -> None:
     """A table without rows still says what its columns are."""
     assert repr(ShownTable(caption="C", head=("a", "b"), body=())).splitlines() == ["C", "", "a  b", "-  -"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import itertools
+import os
 import shutil
 from collections.abc import Callable, Iterator
 from contextlib import nullcontext
@@ -15,7 +16,7 @@ import pytest
 from codeai_lab.clock import ManualClock
 from codeai_lab.decide.authority import Authority
 from codeai_lab.decide.retention import Answer, RequestId, Verdict
-from codeai_lab.errors import LedgerFailedError, RefusedRequestError, RefusedValueError
+from codeai_lab.errors import LedgerClosedError, LedgerFailedError, RefusedRequestError, RefusedValueError
 from codeai_lab.records import ActionRequest
 from codeai_lab.run.effects import raising
 from codeai_lab.run.reconciling import RECONCILE
@@ -347,3 +348,36 @@ def test_every_two_deaths_in_a_row_end_in_one_effect(desk: Desk) -> None:
         desk.on = {}
         assert desk.ask(number).answer is (DUPLICATE if done else NEW)
         assert desk.holds(number, number)
+
+
+# --- fork ----------------------------------------------------------------------------------------------
+
+
+def test_a_forked_childs_copy_refuses_to_be_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """ES5: every question is refused in one sentence, also while the parent holds the file; the parent goes
+    on.
+    """
+    desk = Desk(tmp_path / "effects.duckdb")
+    service = desk.service
+    desk.ask(1)
+    uses: dict[str, Callable[[], object]] = {
+        "submit": lambda: desk.ask(2),
+        "open_client": lambda: service.open_client(lease_us=1),
+        "renew": lambda: service.renew(desk.client, lease_us=1),
+        "acknowledge": lambda: service.acknowledge(desk.client, up_to=1),
+        "collect": service.collect,
+        "receipts": service.receipts,
+        "find": lambda: service.find({"action_id": "a1"}),
+        "resolve": lambda: service.resolve({"receipt": 1, "effect": "x"}),
+        "kept": service.kept,
+    }
+    with service._file._guard, monkeypatch.context() as patched:  # as another thread of the parent may
+        patched.setattr(os, "getpid", lambda: -1)
+        for name, use in uses.items():
+            with pytest.raises(LedgerClosedError, match="parent of this forked process; ask it there"):
+                pytest.fail(f"{name} was answered: {use()}")
+        service.close()
+    assert desk.answers(1, 2) == [DUPLICATE, NEW]
+    service.close()
+    with pytest.raises(LedgerFailedError):
+        service.kept()
