@@ -29,19 +29,18 @@ import json
 import os
 import socket
 import socketserver
-import subprocess
 import sys
 import threading
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Protocol
 
 from codeai_lab.canonical import canonical_bytes, plain
 from codeai_lab.errors import RefusedValueError
 from codeai_lab.records import ActionStatus, CallRequest
+from codeai_lab.run.child import ChildService, outlive_interrupts
 
 NO_ANSWER = "The provider gave no answer; it may have been asked."
 
@@ -202,40 +201,22 @@ class Line:
         return reply.removesuffix(b"\n")
 
 
-class ProviderProcess:
+class ProviderProcess(ChildService):
     """A synthetic provider in a child process, from `with` to the end of it."""
 
     def __init__(self, log: Path, *, hold: int = 0) -> None:
+        super().__init__("codeai_lab.run.provider", str(log), "--hold", str(hold), name="synthetic provider")
         self.log = log
-        self._command = [sys.executable, "-m", "codeai_lab.run.provider", str(log), "--hold", str(hold)]
 
-    def __enter__(self) -> ProviderProcess:
-        self._child = subprocess.Popen(
-            self._command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, encoding="utf-8"
-        )
-        self.line = Line(int(self._told("port")))
-        return self
-
-    def wait_until_held(self) -> None:
-        """Return when a request was received, its receipt is on disk and its answer is held back."""
-        self._told("held")
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._child.communicate()  # closes its input, which is how it is told to end
-
-    def _told(self, word: str) -> str:
-        said = self._child.stdout.readline().split() if self._child.stdout else []
-        if said[:1] != [word]:
-            self._child.kill()
-            self._child.communicate()
-            raise RuntimeError("the synthetic provider ended before its time")
-        return said[1]
+    @property
+    def line(self) -> Line:
+        """A line to it."""
+        return Line(self.port)
 
 
 def serve(log: Path, *, hold: int) -> None:
     """Answer requests on a port of this machine, say which, and go on until the input is closed."""
+    outlive_interrupts()
     provider = SyntheticProvider(log, hold=hold)
 
     class Conversation(socketserver.StreamRequestHandler):

@@ -21,17 +21,15 @@ from __future__ import annotations
 
 import http.client
 import json
-import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 from urllib.parse import quote
 
 from codeai_lab.canonical import canonical_bytes
 from codeai_lab.decide.idempotency_key import FIELD, Result, Rule, key_field
-from codeai_lab.errors import RefusedRequestError
-from codeai_lab.run.provider import ProviderProcess
+from codeai_lab.run.child import ChildService
 from codeai_lab.run.watchlist_log import LOG
 from codeai_lab.run.watchlist_service import Fault
 
@@ -86,7 +84,7 @@ class WatchlistLine:
             connection.close()
 
 
-class WatchlistProcess(ProviderProcess):
+class WatchlistProcess(ChildService):
     """A watchlist service in a child process, from `with` to the end of it; the child ends with its parent.
 
     Args:
@@ -97,8 +95,6 @@ class WatchlistProcess(ProviderProcess):
     Raises: RefusedRequestError (definite) on entering, for a folder that cannot be used.
     """
 
-    line: WatchlistLine  # type: ignore[assignment]  # it speaks HTTP; the provider's has a line of its own
-
     def __init__(
         self,
         folder: Path,
@@ -107,33 +103,17 @@ class WatchlistProcess(ProviderProcess):
         key_required: bool = True,
         faults: Sequence[Fault] = (),
     ) -> None:
-        self.folder = folder
-        self.log = folder / LOG
-        self._command = [
-            *(sys.executable, "-m", "codeai_lab.run.watchlist_service"),
+        super().__init__(
+            "codeai_lab.run.watchlist_service",
             *("--folder", str(folder), "--rule", str(rule)),
             *([] if key_required else ["--key-optional"]),
             *(part for fault in faults for part in ("--fault", str(fault))),
-        ]
-
-    def __enter__(self) -> Self:
-        super().__enter__()
-        self.line = WatchlistLine(self.line.port)
-        return self
-
-    def kill(self) -> None:
-        """Let it die where it stands."""
-        self._child.kill()
-        self._child.wait()
-
-    def _told(self, word: str) -> str:
-        said = (
-            self._child.stdout.readline().rstrip("\n").partition(" ") if self._child.stdout else ("", "", "")
+            name="watchlist service",
         )
-        if said[0] == word:
-            return said[2]
-        self._child.kill()
-        self._child.communicate()
-        if said[0] == "refused":
-            raise RefusedRequestError(said[2])
-        raise RuntimeError("the watchlist service ended before its time")
+        self.folder = folder
+        self.log = folder / LOG
+
+    @property
+    def line(self) -> WatchlistLine:
+        """A line to it."""
+        return WatchlistLine(self.port)

@@ -26,7 +26,6 @@ Sources: RFC 9110, RFC 9457 (problem details); draft-ietf-httpapi-idempotency-ke
 from __future__ import annotations
 
 import argparse
-import signal
 import socketserver
 import sys
 import threading
@@ -41,6 +40,7 @@ from urllib.parse import parse_qs, urlsplit
 
 from codeai_lab.decide.idempotency_key import FIELD, Answer, Rule, read_key
 from codeai_lab.errors import LabError, RefusedRequestError
+from codeai_lab.run.child import outlive_interrupts
 from codeai_lab.run.watchlist_log import LogFailedError, Watchlist
 from codeai_lab.run.watchlist_problems import PROBLEMS, TurnedAwayError
 from codeai_lab.run.watchlist_wire import Conversation
@@ -185,8 +185,7 @@ class WatchlistConversation(Conversation):
 
 def serve(folder: Path, *, rule: Rule, key_required: bool, faults: Sequence[Fault]) -> None:
     """Answer requests on a port of this machine, say which, and go on until the input is closed."""
-    if not sys.stdin.isatty():  # who interrupts a notebook's kernel does not mean its services
-        signal.signal(signal.SIGINT, signal.SIG_IGN)
+    outlive_interrupts()
     with (
         Watchlist(folder, rule=rule, key_required=key_required) as watchlist,
         Service(watchlist, faults) as server,
