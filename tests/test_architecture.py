@@ -11,6 +11,7 @@ import subprocess
 import sys
 import tomllib
 from collections import Counter
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -43,6 +44,12 @@ LONGER = {STAND_ALONE: 1_200}  # one file, since it is copied into every bundle 
 HEAVY = {"matplotlib", "ipywidgets", "pandas", "duckdb", "numpy", "IPython", "jupyterlab", "nbclient"}
 
 
+@cache
+def tree(path: Path) -> ast.Module:
+    """Parse a file, one time for all tests."""
+    return ast.parse(path.read_text(encoding="utf-8"))
+
+
 def name_of(path: Path) -> str:
     return path.relative_to(ROOT).as_posix()
 
@@ -57,7 +64,7 @@ def room_of(parts: tuple[str, ...]) -> str:
 def imports(path: Path) -> set[tuple[str, ...]]:
     """List every module that a file imports, as the parts of its dotted name, wherever it says so."""
     found: set[tuple[str, ...]] = set()
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    for node in ast.walk(tree(path)):
         if isinstance(node, ast.Import):
             found |= {tuple(alias.name.split(".")) for alias in node.names}
         elif isinstance(node, ast.ImportFrom):
@@ -135,7 +142,7 @@ def test_no_module_outgrows_its_question() -> None:
 @pytest.mark.parametrize("path", MODULES, ids=name_of)
 def test_a_module_begins_with_its_question(path: Path) -> None:
     """The first line of every module asks the question that the module answers."""
-    docstring = ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))) or ""
+    docstring = ast.get_docstring(tree(path)) or ""
     assert "?" in (docstring.splitlines() or [""])[0]
 
 
@@ -167,7 +174,7 @@ def test_every_test_states_its_law() -> None:
     nameless = [
         f"{name_of(path)}: {node.name}"
         for path in TESTS
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        for node in ast.walk(tree(path))
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
         and node.name.startswith("test_")
         and not ast.get_docstring(node)
@@ -189,7 +196,7 @@ def test_no_unit_test_waits_or_asks_the_time(path: Path) -> None:
     }
     used = {
         (node.value.id, node.attr)
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        for node in ast.walk(tree(path))
         if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name)
     }
     assert used & waits == set()

@@ -1,4 +1,7 @@
-"""Are the pinned bundles what the index says, and what the program would freeze again?"""
+"""Are the pinned bundles what the index says, and what the program would freeze again?
+
+Not here: playing those again that hold threads (`tests/real/test_pinned_reruns.py`, with all the others).
+"""
 
 from __future__ import annotations
 
@@ -10,7 +13,6 @@ import pytest
 from codeai_lab.errors import CorruptionDoesNotApplyError
 from codeai_lab.lessons import lesson_named
 from codeai_lab.lessons.freezing import freeze_lesson
-from codeai_lab.lessons.rerunning import rerun
 from codeai_lab.prove import corrupt
 from codeai_lab.prove.bundle import read_index
 from codeai_lab.prove.verify import verify
@@ -61,14 +63,6 @@ def test_a_pinned_bundle_is_what_would_be_frozen_again(name: str, tmp_path: Path
     freeze_lesson(lesson_named(lesson), revision_named(rest.rsplit("-", 1)[1]), tmp_path / "again")
 
     assert bytes_of(tmp_path / "again") == bytes_of(EVIDENCE / name)
-
-
-@pytest.mark.parametrize("name", sorted(WITH_THREADS))
-def test_a_pinned_bundle_with_threads_reruns_as_the_same(name: str) -> None:
-    """The order of threads is nobody's promise; requests, effects and the allowed statuses are."""
-    outcome = rerun(EVIDENCE / name)
-
-    assert outcome.same
 
 
 def test_the_rerun_of_the_chapter_is_pinned_before_and_after_the_repair() -> None:

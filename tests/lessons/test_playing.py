@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -14,7 +11,7 @@ import pytest
 from codeai_lab.clock import ManualClock
 from codeai_lab.decide.witnesses import hear
 from codeai_lab.errors import RefusedRequestError
-from codeai_lab.lessons import LESSONS, RETRY_EDGES, RETRY_EFFECTS
+from codeai_lab.lessons import RETRY_EDGES, RETRY_EFFECTS
 from codeai_lab.lessons.cases import Ask
 from codeai_lab.lessons.playing import Played, Table, chosen, play
 from codeai_lab.run.effects import MarkerWorld
@@ -22,45 +19,6 @@ from codeai_lab.run.revisions import LAB, R_7A0D43B, REVISIONS
 from codeai_lab.store.memory import MemoryLedger
 
 Give = Callable[[str, str], Played]
-
-IN_ANOTHER_PROCESS = """
-import sys
-from pathlib import Path
-from codeai_lab.lessons import LESSONS
-from codeai_lab.lessons.playing import play
-from codeai_lab.run.revisions import REVISIONS
-
-for lesson in LESSONS.values():
-    for rules in REVISIONS.values():
-        alone = [case.name for case in lesson.cases if not case.marked]
-        play(lesson, rules, Path(sys.argv[1]) / f"{lesson.name}-{rules.name}", only=alone)
-"""
-
-
-def everything(folder: Path) -> dict[str, bytes]:
-    """Give the journals, markers and receipts under a folder, by their names."""
-    return {
-        path.relative_to(folder).as_posix(): path.read_bytes()
-        for path in sorted(folder.rglob("*"))
-        if path.suffix in (".jsonl", ".txt")
-    }
-
-
-def test_two_processes_play_the_same_bytes(tmp_path: Path) -> None:
-    """Y1: other hash seeds, other time zones, other folders: the same journal, markers and receipts."""
-    plays = [
-        subprocess.Popen(
-            [sys.executable, "-c", IN_ANOTHER_PROCESS, tmp_path / name],
-            env=os.environ | {"PYTHONHASHSEED": seed, "TZ": zone},
-        )
-        for name, seed, zone in (("one", "1", "UTC"), ("two", "2", "Pacific/Auckland"))
-    ]
-    assert [process.wait(timeout=60) for process in plays] == [0, 0]
-    one, two = everything(tmp_path / "one"), everything(tmp_path / "two")
-    assert one == two
-    journals = [name for name in one if name.endswith(".journal.jsonl")]
-    assert len(journals) == len(LESSONS) * len(REVISIONS)
-    assert all(one[name] for name in journals)
 
 
 @pytest.mark.parametrize("rules", REVISIONS)

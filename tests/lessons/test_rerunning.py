@@ -20,7 +20,7 @@ from codeai_lab.prove.compare import Verdict
 from codeai_lab.prove.copies import Copy
 from codeai_lab.prove.corrupt import corrupt
 from codeai_lab.prove.verify import verify
-from codeai_lab.run.revisions import LAB, REVISIONS
+from codeai_lab.run.revisions import LAB, REVISIONS, Revision
 
 Edit = Callable[[dict[str, Any]], None]
 CASES = [case.name for case in RETRY_EFFECTS.cases]
@@ -35,8 +35,17 @@ def frozen(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def copy(frozen: Path, tmp_path: Path) -> Copy:
-    """Give a copy of the frozen bundle that may be changed."""
+def copy(frozen: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Copy:
+    """Give a copy of the frozen bundle that may be changed.
+
+    Played again it gives the frozen bytes, which a test of its own holds; so here it is not played again.
+    """
+
+    def as_before(lesson: Lesson, rules: Revision, to: Path, **_: object) -> None:
+        assert (lesson, rules) == (RETRY_EFFECTS, LAB)
+        shutil.copytree(frozen, to)
+
+    monkeypatch.setattr(rerunning, "freeze_lesson", as_before)
     shutil.copytree(frozen, tmp_path / "copy")
     return Copy(tmp_path / "copy")
 

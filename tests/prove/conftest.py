@@ -6,14 +6,16 @@ Nothing of the runtime, the ledger or the projections is used: the rows are lite
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable
+import shutil
+from collections.abc import Callable, Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import pytest
 import rfc8785
 
-from codeai_lab.prove import bundle
+from codeai_lab.prove import bundle, verify
 
 RULE_SETS = ("7a0d43b", "a1b562a", "1b3c7a2", "88d1291", "lab")
 LESSON = "retry-effects"
@@ -306,17 +308,35 @@ def script(tmp_path: Path) -> Callable[[str], Script]:
     return lambda revision: Script(tmp_path / f"run-{revision}", revision)
 
 
-@pytest.fixture
-def good(tmp_path: Path, script: Callable[[str], Script]) -> Callable[..., Path]:
-    """Freeze the seven cases, and on request the rarer ones before them, under a rule set."""
+@pytest.fixture(scope="session")
+def kept(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[..., Path]]:
+    """Give the bundle of a rule set, frozen one time for all tests that only read it.
 
-    def build(revision: str, *, rarer: bool = False, name: str = "good") -> Path:
-        written = script(revision)
+    The seven cases, and on request the rarer ones before them. It stands in `NAME/good`.
+    """
+    digests: dict[Path, str] = {}
+
+    @cache
+    def give(revision: str, *, rarer: bool = False) -> Path:
+        folder = tmp_path_factory.mktemp(f"kept-{revision}")
+        written = Script(folder / "run", revision)
         if rarer:
             rarer_cases(written)
         the_seven_cases(written)
-        to = tmp_path / name
-        written.freeze(to)
-        return to
+        digests[folder / "good"] = written.freeze(folder / "good")
+        return folder / "good"
+
+    yield give
+    for folder, digest in digests.items():
+        assert verify.verify(folder, digest).valid, "a test changed what others read; it needs a copy"
+
+
+@pytest.fixture
+def good(tmp_path: Path, kept: Callable[..., Path]) -> Callable[..., Path]:
+    """Give a copy of such a bundle, for a test that changes it."""
+
+    def build(revision: str, *, rarer: bool = False, name: str = "good") -> Path:
+        shutil.copytree(kept(revision, rarer=rarer), tmp_path / name, copy_function=shutil.copyfile)
+        return tmp_path / name
 
     return build

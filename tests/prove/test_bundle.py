@@ -37,9 +37,9 @@ def parts(tmp_path: Path) -> dict[str, Any]:
     }
 
 
-def test_any_bagit_tool_accepts_a_bundle(good: Callable[..., Path], revision: str) -> None:
+def test_any_bagit_tool_accepts_a_bundle(kept: Callable[..., Path], revision: str) -> None:
     """The library of another house finds the bag complete and every digest right."""
-    bagit.Bag(str(good(revision, rarer=True))).validate()
+    bagit.Bag(str(kept(revision, rarer=True))).validate()
 
 
 def test_the_same_parts_give_the_same_bytes(tmp_path: Path, parts: dict[str, Any]) -> None:

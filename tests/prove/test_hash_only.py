@@ -24,33 +24,33 @@ def codes(bundle: Path, expect: str | None = None) -> set[str]:
     return {finding["code"] for finding in hash_only.verify(bundle, expect)}
 
 
-def test_a_good_bundle_passes(good: Good) -> None:
+def test_a_good_bundle_passes(kept: Good) -> None:
     """Also with the digest that is kept outside."""
-    bundle = good("lab")
+    bundle = kept("lab")
 
     assert hash_only.verify(bundle, None) == []
     assert hash_only.verify(bundle, digest_of(bundle).upper()) == []
 
 
-def test_every_consistent_forgery_passes_without_the_outside_digest(good: Good, tmp_path: Path) -> None:
+def test_every_consistent_forgery_passes_without_the_outside_digest(kept: Good, tmp_path: Path) -> None:
     """Manifests that were written anew say nothing about what they cover."""
-    bundle = good("lab", rarer=True)
+    bundle = kept("lab", rarer=True)
     for kind in FORGERIES:
         corrupt(bundle, kind.name, tmp_path / kind.name)
         assert hash_only.verify(tmp_path / kind.name, None) == [], kind.name
 
 
-def test_the_outside_digest_catches_every_forgery(good: Good, tmp_path: Path) -> None:
+def test_the_outside_digest_catches_every_forgery(kept: Good, tmp_path: Path) -> None:
     """It tells that something is another, and not what."""
-    bundle = good("lab", rarer=True)
+    bundle = kept("lab", rarer=True)
     for kind in FORGERIES:
         corrupt(bundle, kind.name, tmp_path / kind.name)
         assert codes(tmp_path / kind.name, digest_of(bundle)) == {"outside-digest-differs"}, kind.name
 
 
-def test_what_was_done_to_bytes_alone_is_named(good: Good, tmp_path: Path) -> None:
+def test_what_was_done_to_bytes_alone_is_named(kept: Good, tmp_path: Path) -> None:
     """The four kinds whose own finding is one about files and digests."""
-    bundle = good("lab")
+    bundle = kept("lab")
     named = set()
     for kind in CORRUPTIONS:
         try:

@@ -89,11 +89,11 @@ def outcomes(found: Score) -> list[tuple[str | None, bool, str]]:
 
 
 def test_hashes_alone_miss_what_is_consistent_and_name_what_is_not(
-    good: Good, monkeypatch: pytest.MonkeyPatch
+    kept: Good, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """SC1: the script itself, in an interpreter of its own; the digest is given for outside kinds alone."""
     found = scored(
-        monkeypatch, HASH_ONLY, good("lab"), "rewrite-failed", "forge-completion", "missing-file", "link"
+        monkeypatch, HASH_ONLY, kept("lab"), "rewrite-failed", "forge-completion", "missing-file", "link"
     )
 
     assert outcomes(found) == [
@@ -108,9 +108,9 @@ def test_hashes_alone_miss_what_is_consistent_and_name_what_is_not(
     assert [trial.kind for trial in found[Outcome.MISSED]] == ["rewrite-failed"]
 
 
-def test_a_kind_that_does_not_apply_is_no_trial(good: Good, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_kind_that_does_not_apply_is_no_trial(kept: Good, monkeypatch: pytest.MonkeyPatch) -> None:
     """Under 7a0d43b nothing is refused, so nobody can be asked about a refusal that is gone."""
-    bundle = good("7a0d43b")
+    bundle = kept("7a0d43b")
     found = scored(monkeypatch, HASH_ONLY, bundle, "drop-refusal")
 
     assert found.not_applicable == ((name_of(bundle), "drop-refusal"),)
@@ -137,7 +137,7 @@ def test_a_script_that_breaks_everything_breaks_nothing_here(
     assert {path: path.read_bytes() for path in bundle.rglob("*") if path.is_file()} == before
 
 
-def test_after_three_time_outs_nothing_more_is_tried(good: Good, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_after_three_time_outs_nothing_more_is_tried(kept: Good, monkeypatch: pytest.MonkeyPatch) -> None:
     """SC3: a script that hangs costs three time limits, not one for each corruption."""
     asked: list[str] = []
 
@@ -146,17 +146,17 @@ def test_after_three_time_outs_nothing_more_is_tried(good: Good, monkeypatch: py
         return Answer(status=-9, timed_out=True)
 
     monkeypatch.setattr(scoring, "ask", hanging)
-    found = scored(monkeypatch, HASH_ONLY, good("lab"), *KIND)
+    found = scored(monkeypatch, HASH_ONLY, kept("lab"), *KIND)
 
     assert len(asked) == 3
     assert len(found[Outcome.TIMED_OUT]) == len(found.trials) == 2 + len(KIND)
 
 
 def test_the_outside_digest_is_the_one_that_was_handed_in(
-    good: Good, monkeypatch: pytest.MonkeyPatch
+    kept: Good, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """SC1: by the bundle's name; the bundle's own only where nobody handed one in."""
-    bundle, asked = good("lab"), []
+    bundle, asked = kept("lab"), []
 
     def hearing(command: list[str], **_: object) -> Answer:
         asked.append(command[command.index("--json") + 1 :])
@@ -171,10 +171,10 @@ def test_the_outside_digest_is_the_one_that_was_handed_in(
     assert asked == [[], given, given, [], [], own, own, []]
 
 
-def test_progress_counts_every_trial(good: Good, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_progress_counts_every_trial(kept: Good, monkeypatch: pytest.MonkeyPatch) -> None:
     """Also those that turn out not to apply."""
     told: list[tuple[str, int, int]] = []
-    bundle = good("7a0d43b")
+    bundle = kept("7a0d43b")
     monkeypatch.setattr(scoring, "ask", lambda *_, **__: Answer(status=0))
     monkeypatch.setattr(scoring, "KINDS", (KIND["drop-refusal"], KIND["extra-file"]))
     score(HASH_ONLY, [bundle], expect={}, progress=lambda *each: told.append(each))
@@ -183,9 +183,9 @@ def test_progress_counts_every_trial(good: Good, monkeypatch: pytest.MonkeyPatch
     assert told == [(name, 0, 4), (name, 1, 4), (f"{name} drop-refusal", 2, 4), (f"{name} extra-file", 3, 4)]
 
 
-def test_what_is_no_script_or_no_bundle_is_refused(good: Good, tmp_path: Path) -> None:
+def test_what_is_no_script_or_no_bundle_is_refused(kept: Good, tmp_path: Path) -> None:
     """One sentence with the last part of the path, before anything is run."""
     with pytest.raises(RefusedRequestError, match=r"^There is no script called no\.py; name a verifier"):
-        score(tmp_path / "no.py", [good("lab")], expect={})
+        score(tmp_path / "no.py", [kept("lab")], expect={})
     with pytest.raises(BundleError, match="is not a bundle"):
         score(HASH_ONLY, [tmp_path], expect={})

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
+from importlib import import_module
 from typing import Any
 
+import matplotlib.figure
 import pytest
+
+from codeai_lab.show.shown import Shown
 
 Row = dict[str, Any]
 Line = dict[str, Any]
@@ -55,6 +60,58 @@ def rows() -> list[Row]:
         _row("D-crash-gap", "lab", ["failed", "failed"], **unknown, **replayed),
         _row("D-fresh-key", "lab", ["failed", "failed"], **doubled),
     ]
+
+
+class Drawing:
+    """Draws a picture one time for all tests that look at it; its figure is not to be changed."""
+
+    def __init__(self) -> None:
+        self._drawn: dict[str, tuple[Shown, matplotlib.figure.Figure]] = {}
+
+    def __call__(self, draw: Callable[..., Shown], *what: Any, **how: Any) -> Shown:
+        return self._once(draw, what, how)[0]
+
+    def figure(self, draw: Callable[..., Shown], *what: Any, **how: Any) -> matplotlib.figure.Figure:
+        return self._once(draw, what, how)[1]
+
+    def _once(
+        self, draw: Callable[..., Shown], what: tuple[Any, ...], how: dict[str, Any]
+    ) -> tuple[Shown, matplotlib.figure.Figure]:
+        asked = json.dumps([draw.__qualname__, what, how], sort_keys=True)
+        if asked not in self._drawn:
+            self._drawn[asked] = _drawn(draw, what, how)
+        return self._drawn[asked]
+
+
+def _drawn(
+    draw: Callable[..., Shown], what: tuple[Any, ...], how: dict[str, Any]
+) -> tuple[Shown, matplotlib.figure.Figure]:
+    """Draw, and keep hold of the figure as it is when it is shown.
+
+    Its PNG is left out: it takes as long as the SVG and is looked at by the tests of `show.shown` alone.
+    """
+    kept: list[matplotlib.figure.Figure] = []
+    save = matplotlib.figure.Figure.savefig
+
+    def save_svg(figure: matplotlib.figure.Figure, to: Any, *, format: str, **given: Any) -> None:
+        if format == "svg":
+            save(figure, to, format=format, **given)
+
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(matplotlib.figure.Figure, "savefig", save_svg)
+        for name in ("figures", "mosaic", "timelines"):
+            module = import_module(f"codeai_lab.show.{name}")
+            show = module.show_figure
+            patched.setattr(
+                module, "show_figure", lambda fig, show=show, **given: kept.append(fig) or show(fig, **given)
+            )
+        value = draw(*what, **how)
+    return value, kept[-1]
+
+
+@pytest.fixture(scope="session")
+def drawing() -> Drawing:
+    return Drawing()
 
 
 class Record:

@@ -2,30 +2,19 @@
 
 from __future__ import annotations
 
-import matplotlib.figure
 import pytest
 from matplotlib.axes import Axes
 
 from codeai_lab.errors import RefusedValueError
-from codeai_lab.show import figures
 from codeai_lab.show.figures import effects_by_case
 
 
 @pytest.fixture
-def panels(monkeypatch: pytest.MonkeyPatch):
-    """Draw rows and give the visible panels with the figure's value."""
-    drawn: list[matplotlib.figure.Figure] = []
-    show = figures.show_figure
-
-    def keep(fig, **given):
-        drawn.append(fig)
-        return show(fig, **given)
-
-    monkeypatch.setattr(figures, "show_figure", keep)
+def panels(drawing):
+    """Give the visible panels of the picture of some rows."""
 
     def draw(rows) -> list[Axes]:
-        effects_by_case(rows)
-        return [axes for axes in drawn[-1].axes if axes.get_visible()]
+        return [axes for axes in drawing.figure(effects_by_case, rows).axes if axes.get_visible()]
 
     return draw
 
@@ -59,7 +48,7 @@ def test_bar_is_the_world_and_bracket_the_ledger(panels, rows) -> None:
     assert brackets(panels(rows)[0]) == [[1, 1], [0, 1], [0, 2]]
 
 
-def test_duplicate_and_contradiction_have_their_own_signs(panels, make_row) -> None:
+def test_duplicate_and_contradiction_have_their_own_signs(drawing, panels, make_row) -> None:
     """A duplicate is hatched and starred, a world outside the range crossed; each also in words (G2)."""
     rows = [
         make_row("plain", "lab", ["succeeded"], effects_ledger=[1, 1], effects_world=1),
@@ -71,51 +60,51 @@ def test_duplicate_and_contradiction_have_their_own_signs(panels, make_row) -> N
     (drawn,) = panels(rows)
     assert texts(drawn) == ["1", "2 \u2605", "3 \u2716"]
     assert [bool(bar.get_hatch()) for bar in drawn.patches] == [False, True, False]
-    assert effects_by_case(rows).table.body == (
+    assert drawing(effects_by_case, rows).table.body == (
         ("plain", "1; ledger 1"),
         ("double", "2; ledger 1 to 2; duplicate"),
         ("beyond", "disagree: the ledger allows 0, the world shows 3"),
     )
 
 
-def test_what_was_not_run_is_not_zero(panels, rows) -> None:
+def test_what_was_not_run_is_not_zero(drawing, panels, rows) -> None:
     """A case that a rule set did not run says so, in the picture and in the table (G3)."""
     drawn = panels(rows[:-1])
     assert texts(drawn[1])[-1] == "not run"
     assert len(bars(drawn[1])) == 2
-    assert effects_by_case(rows[:-1]).table.body[2][2] == "not run"
+    assert drawing(effects_by_case, rows[:-1]).table.body[2][2] == "not run"
 
 
-def test_alt_says_what_is_seen(rows, make_row) -> None:
+def test_alt_says_what_is_seen(drawing, rows, make_row) -> None:
     """The sentence is computed from the rows: how many, which are doubled, where the world contradicts."""
-    assert effects_by_case(rows).alt == (
+    assert drawing(effects_by_case, rows).alt == (
         "Bar chart of effects per case: 3 cases under 2 rule sets. Duplicated effects: D-fresh-key under "
         "every rule set. World outside the ledger's range: none."
     )
     lost = make_row("A", "lab", ["failed"], effects_world=1)
-    assert effects_by_case([lost]).alt == (
+    assert drawing(effects_by_case, [lost]).alt == (
         "Bar chart of effects per case: 1 case under 1 rule set. Duplicated effects: none. World outside the "
         "ledger's range: A under lab."
     )
 
 
-def test_caption_says_what_it_cannot_show(rows) -> None:
+def test_caption_says_what_it_cannot_show(drawing, rows) -> None:
     """The caption names the limit of the picture."""
-    assert "cannot show an effect that leaves no receipt" in effects_by_case(rows).caption
+    assert "cannot show an effect that leaves no receipt" in drawing(effects_by_case, rows).caption
 
 
-def test_numbers_are_one_observation_a_line(rows) -> None:
+def test_numbers_are_one_observation_a_line(drawing, rows) -> None:
     """The frame behind the picture is tidy, for a CSV file."""
-    numbers = effects_by_case(rows).numbers
+    numbers = drawing(effects_by_case, rows).numbers
     assert list(numbers.columns) == [
         "case", "revision", "world", "ledger_low", "ledger_high", "labels", "agreement",
     ]  # fmt: skip
     assert len(numbers) == 6
 
 
-def test_same_rows_same_bytes(rows) -> None:
+def test_same_rows_same_bytes(drawing, rows) -> None:
     """Drawing twice gives the same bytes (F1)."""
-    assert effects_by_case(rows).svg == effects_by_case(rows).svg
+    assert effects_by_case(rows).svg == drawing(effects_by_case, rows).svg
 
 
 def test_five_rule_sets_stand_in_one_row_and_a_sixth_below(panels, make_row) -> None:

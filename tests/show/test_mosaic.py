@@ -5,13 +5,11 @@ from __future__ import annotations
 from types import SimpleNamespace
 from typing import Any
 
-import matplotlib.figure
 import pytest
 from matplotlib.axes import Axes
 from matplotlib.patches import Rectangle
 
 from codeai_lab.errors import RefusedValueError
-from codeai_lab.show import mosaic as module
 from codeai_lab.show.mosaic import letters, mosaic, schedules_table, step_rows
 
 RINGED = "both look-ups first"
@@ -35,22 +33,9 @@ def squares() -> list[dict[str, Any]]:
 
 
 @pytest.fixture
-def drawn(monkeypatch: pytest.MonkeyPatch):
-    """Draw squares and give the axes that they were drawn on."""
-    figures: list[matplotlib.figure.Figure] = []
-    show = module.show_figure
-
-    def keep(fig, **given):
-        figures.append(fig)
-        return show(fig, **given)
-
-    monkeypatch.setattr(module, "show_figure", keep)
-
-    def draw(squares, **given) -> Axes:
-        mosaic(squares, **given)
-        return figures[-1].axes[0]
-
-    return draw
+def drawn(drawing):
+    """Give the axes that squares are drawn on."""
+    return lambda squares, **given: drawing.figure(mosaic, squares, **given).axes[0]
 
 
 def grounds(axes: Axes) -> list[Rectangle]:
@@ -82,9 +67,9 @@ def test_every_number_of_effects_has_its_own_hatch_or_ground(drawn) -> None:
     assert len({one.get_hatch() for one in grounds(axes)[1:]}) == 4
 
 
-def test_alt_and_table_are_counted_from_the_squares(squares) -> None:
+def test_alt_and_table_are_counted_from_the_squares(drawing, squares) -> None:
     """The sentence and the table say how many, which, and how many of them ringed (MS3)."""
-    shown = mosaic(squares, ringed=RINGED)
+    shown = drawing(mosaic, squares, ringed=RINGED)
     assert shown.alt == (
         "Mosaic of 6 schedules: 2 with 1 effect, 4 with 2 effects. "
         "Ringed (both look-ups first): 2, of these 2 with 2 effects."
@@ -95,7 +80,7 @@ def test_alt_and_table_are_counted_from_the_squares(squares) -> None:
         ("all", "6", "2", "1 to 6", "2, 3"),
     )
     squares[1]["effects"] = 1
-    assert "of these 1 with 1 effect, 1 with 2 effects." in mosaic(squares, ringed=RINGED).alt
+    assert "of these 1 with 1 effect, 1 with 2 effects." in drawing(mosaic, squares, ringed=RINGED).alt
 
 
 def test_nothing_marked_needs_no_words(squares) -> None:
@@ -104,9 +89,9 @@ def test_nothing_marked_needs_no_words(squares) -> None:
     assert shown.alt == "Mosaic of 6 schedules: 6 with 1 effect."
 
 
-def test_numbers_are_one_square_a_line(squares) -> None:
+def test_numbers_are_one_square_a_line(drawing, squares) -> None:
     """The frame behind the picture is tidy, for a CSV file."""
-    numbers = mosaic(squares, ringed=RINGED).numbers
+    numbers = drawing(mosaic, squares, ringed=RINGED).numbers
     assert numbers.to_dict("records")[1] == {
         "number": 2, "schedule": "abab", "effects": 2, "ringed": True,
     }  # fmt: skip
@@ -125,9 +110,9 @@ def test_a_long_schedule_is_broken_into_lines(drawn) -> None:
     assert axes.texts[1].get_text() == "abababab\nabababab\nabab"
 
 
-def test_caption_says_what_it_cannot_show(squares) -> None:
+def test_caption_says_what_it_cannot_show(drawing, squares) -> None:
     """The caption names the limit of the picture, unless another is given."""
-    assert "cannot show how long a step takes" in mosaic(squares, ringed=RINGED).caption
+    assert "cannot show how long a step takes" in drawing(mosaic, squares, ringed=RINGED).caption
     assert mosaic(squares, ringed=RINGED, caption="Mine.").caption == "Mine."
 
 

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import matplotlib.figure
 import pytest
 from matplotlib.text import Annotation
 
 from codeai_lab.errors import RefusedValueError
-from codeai_lab.show import timelines
 from codeai_lab.show.timelines import arrows, timeline, timelines_side_by_side
 
 
@@ -38,19 +36,9 @@ def orphaned(record):
     return story.events, story.receipts
 
 
-@pytest.fixture
-def drawn(monkeypatch: pytest.MonkeyPatch):
-    """Keep the figures that are drawn."""
-    kept: list[matplotlib.figure.Figure] = []
-    show = timelines.show_figure
-    monkeypatch.setattr(timelines, "show_figure", lambda fig, **given: kept.append(fig) or show(fig, **given))
-    return kept
-
-
-def test_draws_every_arrow_and_nothing_else(drawn, orphaned) -> None:
+def test_draws_every_arrow_and_nothing_else(drawing, orphaned) -> None:
     """Each arrow of the list is one arrow of the picture, with its number and its words (L1)."""
-    timeline(*orphaned, title="orphaned")
-    (axes,) = drawn[0].axes
+    (axes,) = drawing.figure(timeline, *orphaned, title="orphaned").axes
     steps = arrows(*orphaned)
     annotations = [text for text in axes.texts if isinstance(text, Annotation)]
     assert len(annotations) == len(steps)
@@ -60,10 +48,9 @@ def test_draws_every_arrow_and_nothing_else(drawn, orphaned) -> None:
     assert words[6:] == [f"{number}. {arrow.says}" for number, arrow in enumerate(steps, start=1)]
 
 
-def test_inferred_lost_and_effect_read_in_grey(drawn, orphaned) -> None:
+def test_inferred_lost_and_effect_read_in_grey(drawing, orphaned) -> None:
     """An inferred arrow is dashed, a lost one ends in a cross, an effect is thick (L2)."""
-    timeline(*orphaned, title="orphaned")
-    (axes,) = drawn[0].axes
+    (axes,) = drawing.figure(timeline, *orphaned, title="orphaned").axes
     patches = [text.arrow_patch for text in axes.texts if isinstance(text, Annotation)]
     steps = arrows(*orphaned)
     assert [patch.get_linestyle() != "solid" for patch in patches] == [
@@ -74,12 +61,13 @@ def test_inferred_lost_and_effect_read_in_grey(drawn, orphaned) -> None:
     assert len(crosses) == sum(one.lost for one in steps) == 1
 
 
-def test_texts_stay_inside_and_apart(drawn, recorded, orphaned) -> None:
+def test_texts_stay_inside_and_apart(drawing, recorded, orphaned) -> None:
     """No word leaves the picture, and no two words touch."""
-    timelines_side_by_side(recorded, orphaned, ("recorded completion replays", "orphaned request repeats"))
-    renderer = drawn[0]._get_renderer()
-    page = drawn[0].bbox
-    for axes in drawn[0].axes:
+    titles = ("recorded completion replays", "orphaned request repeats")
+    figure = drawing.figure(timelines_side_by_side, recorded, orphaned, titles)
+    renderer = figure._get_renderer()
+    page = figure.bbox
+    for axes in figure.axes:
         boxes = [text.get_window_extent(renderer) for text in axes.texts if text.get_text()]
         assert all(page.x0 <= box.x0 and box.x1 <= page.x1 for box in boxes)
         assert all(page.y0 <= box.y0 and box.y1 <= page.y1 for box in boxes)
@@ -87,16 +75,16 @@ def test_texts_stay_inside_and_apart(drawn, recorded, orphaned) -> None:
         assert not any(one.overlaps(other) for n, one in enumerate(boxes) for other in boxes[:n])
 
 
-def test_long_names_are_wrapped_and_stay_inside(drawn, record) -> None:
+def test_long_names_are_wrapped_and_stay_inside(drawing, record) -> None:
     """A long key is broken over lines and still fits its half of the page."""
     story = record("1b3c7a2")
     story.request(
         "a-very-long-action-name-of-a-student", key="retry-effects/A-exact-duplicate/key-of-the-student-0042"
     )
     story.effect("a-very-long-action-name-of-a-student")
-    timeline(story.events, story.receipts, title="long")
-    (axes,) = drawn[0].axes
-    renderer = drawn[0]._get_renderer()
+    figure = drawing.figure(timeline, story.events, story.receipts, title="long")
+    (axes,) = figure.axes
+    renderer = figure._get_renderer()
     assert all(
         axes.bbox.x0 <= text.get_window_extent(renderer).x0
         and text.get_window_extent(renderer).x1 <= axes.bbox.x1
@@ -105,9 +93,9 @@ def test_long_names_are_wrapped_and_stay_inside(drawn, record) -> None:
     )
 
 
-def test_alt_is_counted_from_the_arrows(recorded, orphaned) -> None:
+def test_alt_is_counted_from_the_arrows(drawing, recorded, orphaned) -> None:
     """The sentence says how often the effect happens, what was replayed and where a record stops (L3)."""
-    shown = timelines_side_by_side(recorded, orphaned, ("recorded", "orphaned"))
+    shown = drawing(timelines_side_by_side, recorded, orphaned, ("recorded", "orphaned"))
     assert shown.alt == (
         "Time line of 13 steps, recorded: the effect happens once; a request is answered from the record "
         "(succeeded, recorded by a1). Time line of 15 steps, orphaned: the effect happens twice; of these, "
@@ -115,9 +103,9 @@ def test_alt_is_counted_from_the_arrows(recorded, orphaned) -> None:
     )
 
 
-def test_text_twin_numbers_the_steps(recorded, orphaned) -> None:
+def test_text_twin_numbers_the_steps(drawing, recorded, orphaned) -> None:
     """The list beside the picture has each step with its number, its words and its evidence."""
-    shown = timelines_side_by_side(recorded, orphaned, ("recorded", "orphaned"))
+    shown = drawing(timelines_side_by_side, recorded, orphaned, ("recorded", "orphaned"))
     assert shown.table.head == ("step", "recorded", "evidence", "orphaned", "evidence")
     assert len(shown.table.body) == 15
     assert shown.table.body[4] == (
@@ -129,16 +117,17 @@ def test_text_twin_numbers_the_steps(recorded, orphaned) -> None:
     assert "Adapter to Runtime: STOPS: no" in repr(shown)
 
 
-def test_caption_says_what_the_record_cannot_tell(recorded) -> None:
+def test_caption_says_what_the_record_cannot_tell(drawing, recorded) -> None:
     """The caption names the limit: a death and an escaped exception look alike."""
-    shown = timeline(*recorded, title="recorded")
+    shown = drawing(timeline, *recorded, title="recorded")
     assert "cannot tell a process death from an exception that escaped" in shown.caption
     assert timeline(*recorded, title="recorded", caption="own words").caption == "own words"
 
 
-def test_same_record_same_bytes(recorded) -> None:
+def test_same_record_same_bytes(drawing, recorded) -> None:
     """Drawing twice gives the same bytes (F1)."""
-    assert timeline(*recorded, title="t").svg == timeline(*recorded, title="t").svg
+    again = timeline(*recorded, title="recorded")
+    assert again.svg == drawing(timeline, *recorded, title="recorded").svg
 
 
 def test_nothing_to_draw_is_refused() -> None:

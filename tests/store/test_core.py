@@ -33,7 +33,7 @@ def old(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def ledger(tmp_path: Path, old: Path) -> Iterator[DuckDBLedger]:
+def ledger(tmp_path: Path, old: Path, marks_remembered: None) -> Iterator[DuckDBLedger]:
     """Give a ledger with one event from an earlier session and one from this."""
     shutil.copytree(old, tmp_path, dirs_exist_ok=True)
     with DuckDBLedger(tmp_path / NAME) as ledger:

@@ -75,6 +75,7 @@ def some_cuts(made: Made) -> list[int]:
     )
 
 
+@pytest.mark.usefixtures("marks_remembered")
 def test_cut_in_the_last_batch_before_a_flush_it_is_set_aside_and_said(tmp_path: Path, made: Made) -> None:
     """Cut as by a kill before any flush: the torn end is kept in a file, and that is said; appends go on."""
     for cut in some_cuts(made):
@@ -115,6 +116,7 @@ def test_cut_at_every_byte_behind_the_index_it_is_refused(
     assert set(contents(tmp_path)) == {NAME, journal.name}
 
 
+@pytest.mark.usefixtures("marks_remembered")
 def test_what_the_index_has_is_restored_byte_for_byte(tmp_path: Path, made: Made) -> None:
     """Cut in the last batch or at any batch, behind the index: refused, and restored to the exact bytes."""
     for cut in {*some_cuts(made)[::5], *made.batch_ends[:-1]}:
@@ -132,6 +134,7 @@ def test_what_the_index_has_is_restored_byte_for_byte(tmp_path: Path, made: Made
     opened_whole(path)
 
 
+@pytest.mark.usefixtures("marks_remembered")
 @pytest.mark.parametrize("left", [None, 0, 1, 50], ids=["deleted", "emptied", "one byte", "half of line 0"])
 def test_without_its_journal_an_index_is_refused_and_restores_it(
     tmp_path: Path, made: Made, left: int | None
@@ -154,6 +157,7 @@ def test_without_its_journal_an_index_is_refused_and_restores_it(
 # --- the journal is damaged -----------------------------------------------------------------------------
 
 
+@pytest.mark.usefixtures("marks_remembered")
 def test_a_flipped_byte_is_refused_by_its_line_wherever_every_line_is_read(
     tmp_path: Path, made: Made
 ) -> None:
@@ -177,6 +181,7 @@ def test_a_flipped_byte_is_refused_by_its_line_wherever_every_line_is_read(
             list(LedgerReader(path).read_all())
 
 
+@pytest.mark.usefixtures("marks_remembered")
 def test_a_changed_last_line_is_refused_where_the_index_knows_another(tmp_path: Path, made: Made) -> None:
     """Flipped in the last line, behind the index's mark: refused by its number by opening and check alike."""
     for place in range(made.line_ends[-2] + 5, len(made.journal) - 1, 97):
@@ -428,6 +433,7 @@ def test_what_duckdb_has_in_its_log_is_looked_at_where_it_is(tmp_path: Path, mad
     opened_whole(path)
 
 
+@pytest.mark.usefixtures("marks_remembered")
 def test_a_journal_that_is_not_one_is_left_untouched(tmp_path: Path, made: Made) -> None:
     """O3: somebody else's file under the journal's name is refused, with or without an index of ours."""
     for index in (None, made.index):
@@ -439,6 +445,7 @@ def test_a_journal_that_is_not_one_is_left_untouched(tmp_path: Path, made: Made)
     refusal(path, NotALedgerError)
 
 
+@pytest.mark.usefixtures("marks_remembered")
 def test_a_newer_ledger_is_left_unread(tmp_path: Path, made: Made) -> None:
     """A schema version of the future is refused by writer, reader and check, and nothing is changed."""
     newer = made.journal.replace(b'"schema_version":1', b'"schema_version":3', 1)
