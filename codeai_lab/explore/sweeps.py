@@ -30,6 +30,7 @@ from typing import Any
 
 from codeai_lab.canonical import canonical_bytes, digest
 from codeai_lab.errors import RefusedRequestError
+from codeai_lab.run.child import outlive_interrupts
 
 LINE_START = b'{"answer":'
 Progress = Callable[[str, int, int], None]
@@ -136,7 +137,9 @@ def _workers(executor: Executor | None, parts: int) -> Iterator[Executor | None]
         yield executor
         return
     # Spawned, not forked: the caller may hold threads, a ledger or a kernel, none of which survives a fork.
-    own = ProcessPoolExecutor(min(parts, os.cpu_count() or 1), mp_context=get_context("spawn"))
+    own = ProcessPoolExecutor(
+        min(parts, os.cpu_count() or 1), mp_context=get_context("spawn"), initializer=outlive_interrupts
+    )
     try:
         yield own
     finally:
