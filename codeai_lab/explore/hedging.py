@@ -33,6 +33,10 @@ class Hedged:
     latency: NDArray[np.float64]
     twice: NDArray[np.bool_]
 
+    def exceeded_by(self, share: float, *, hedged: bool = True) -> float:
+        """Give the latency that so small a share of the requests exceeds, with the hedge or without it."""
+        return float(np.quantile(self.latency if hedged else self.alone, 1 - share))
+
 
 def hedge(*, after: float, requests: int, seed: int) -> Hedged:
     """Send requests, each of them once more after `after` mean latencies without an answer.
