@@ -104,6 +104,26 @@ LESSONS: dict[str, Explored] = {
     "overload": Explored(
         columns=("case", "load", "goodput", "recovered_after_s"),
         rows="overload:overload_measured",
+        takes={**SEEDED, "case": "cases"},
+        measured=True,
+    ),
+    "layers": Explored(
+        columns=("case", "layers", "attempts", "failure", "calls", "failed"),
+        rows="overload:layers_measured",
+        takes=SEEDED,
+        measured=True,
+        picks="case",
+    ),
+    "throttling": Explored(
+        columns=("case", "k", "demand", "accepts", "load", "accepted"),
+        rows="overload:throttling_measured",
+        takes=SEEDED,
+        measured=True,
+        picks="case",
+    ),
+    "hedging": Explored(
+        columns=("case", "after", "extra_load", "p999_closed_form", "p999_sampled", "p999_unhedged"),
+        rows="overload:hedging_measured",
         takes=SEEDED,
         measured=True,
         picks="case",
@@ -121,12 +141,13 @@ LESSONS: dict[str, Explored] = {
     "libraries": Explored(
         columns=(
             "library", "version", "rule", "counts_first_attempt", "cap_order", "total_mean", "busiest_second",
+            "loops", "note",
         ),
         rows="libraries:rows",
-        picks="library",
+        takes={**SEEDED, "clients": "loops", "case": "libraries"},
     ),
 }  # fmt: skip
-SEVERAL = {"only", "strategies"}  # arguments that take a list even where one was given
+SEVERAL = {"only", "strategies", "libraries"}  # arguments that take a list even where one was given
 
 
 def explored_rows(lesson: str, asked: Mapping[str, Any], progress: Progress) -> Rows:

@@ -62,7 +62,8 @@ def replay(
 
     Of requests: retry-effects, retry-edges, retry-rerun. Of processes that are killed: working-state. Of
     every order and every place to stop: schedules, crash-points. Of recovery: film-recovery, durable-memory,
-    watchlist. Of waiting and its cost: backoff, contention, overload, duplicates, libraries.
+    watchlist. Of waiting and its cost: backoff, contention, overload, layers, throttling, hedging,
+    duplicates, libraries.
     """
     if numbers and not clients:
         raise click.UsageError("Numbers stand after --clients only.")

@@ -17,7 +17,7 @@ LESSONS = {lesson.name: lesson for lesson in (RETRY_EFFECTS, RETRY_EDGES, RETRY_
 # Those whose rows are not cases of requests; each is a module of its own.
 ROWS_OF_THEIR_OWN = (
     "working-state", "schedules", "crash-points", "film-recovery", "durable-memory", "watchlist",
-    "backoff", "contention", "overload", "duplicates", "libraries",
+    "backoff", "contention", "overload", "layers", "throttling", "hedging", "duplicates", "libraries",
 )  # fmt: skip
 
 
