@@ -38,6 +38,12 @@ LIBRARIES = {
     "explore": {"numpy"},
     "show": {"pandas", "matplotlib", "ipywidgets", "anywidget", "traitlets"},
 }
+RETRY_LIBRARIES = {  # whose own loops are driven; only these modules may import them, and only in a function
+    "lessons/library_loops.py": {"backoff", "google", "stamina", "tenacity"},
+    "lessons/library_requests.py": {
+        "aiohttp_retry", "botocore", "httpx", "httpx2", "httpx_retries", "requests", "urllib3",
+    },
+}  # fmt: skip
 STAND_ALONE = PACKAGE / "prove" / "verify.py"
 LONGEST = 300
 LONGER = {STAND_ALONE: 1_200}  # one file, since it is copied into every bundle and must need nothing there
@@ -107,7 +113,8 @@ def test_a_module_imports_only_what_its_room_allows(path: Path) -> None:
     assert own in {*ROOMS, "vocabulary", "front", "__main__"}, f"{own} is no room of the plan"
     for name in imports(path) - {("__future__",), ("codeai_lab", "__version__")}:
         if name[0] != "codeai_lab":
-            allowed = name[0] in sys.stdlib_module_names or name[0] in LIBRARIES.get(own, set())
+            driven = RETRY_LIBRARIES.get(path.relative_to(PACKAGE).as_posix(), set())
+            allowed = name[0] in sys.stdlib_module_names or name[0] in LIBRARIES.get(own, set()) | driven
             assert allowed, f"{own} may not import {name[0]}"
             continue
         other = room_of(name[1:])
@@ -119,6 +126,17 @@ def test_a_module_imports_only_what_its_room_allows(path: Path) -> None:
             assert other in {"vocabulary", *ROOMS} - {"show"}, f"the front door may not import {other}"
         else:
             assert other == own or other in ROOMS.get(own, set()), f"{own} may not import {other}"
+
+
+@pytest.mark.parametrize("module", RETRY_LIBRARIES)
+def test_a_retry_library_is_imported_where_its_loop_is_driven(module: str) -> None:
+    """What is an extra, and slow to import, is imported in the function that needs it and never above."""
+    above = [node for node in tree(PACKAGE / module).body if isinstance(node, ast.Import | ast.ImportFrom)]
+    names = {
+        alias.name.split(".")[0] for node in above for alias in node.names if isinstance(node, ast.Import)
+    }
+    names |= {(node.module or "").split(".")[0] for node in above if isinstance(node, ast.ImportFrom)}
+    assert names & RETRY_LIBRARIES[module] == set()
 
 
 def test_the_verifier_stands_alone() -> None:

@@ -43,7 +43,8 @@ if TYPE_CHECKING:
     multiple=True,
     type=click.IntRange(1),
     metavar="N…",
-    help="For contention: how many clients, one number or more; for backoff: how many are sampled.",
+    help="For contention: how many clients, one number or more; for backoff, how many are sampled; "
+    "for libraries, how many loops are driven.",
 )
 @click.option("--runs", type=click.IntRange(1), metavar="R", help="For contention: runs of each cell.")
 @click.option("--trials", type=click.IntRange(1), metavar="T", help="For duplicates: requests of each row.")
