@@ -13,8 +13,9 @@ from __future__ import annotations
 import importlib.util
 import subprocess
 import sys
+from collections.abc import Callable
 
-from benchmarks.rounds import Row, side_by_side
+from benchmarks.rounds import Row, Timed, side_by_side
 
 HEAVY = {"duckdb", "pandas", "numpy", "matplotlib", "ipywidgets"}
 _HELP = """
@@ -50,6 +51,30 @@ def starting(*, rounds: int) -> list[Row]:
             remark=f"{'loads ' + ', '.join(sorted(loaded)) if loaded else ''} "
             f"{times.of('help').median * 1e3:.0f} ms".strip(),
         )
+    ]
+
+
+def importing(*, rounds: int) -> list[Row]:
+    """Import what simulates, in a fresh process, against an interpreter that imports NumPy alone."""
+    statements = {
+        "numpy": "import numpy",
+        "package": "import codeai_lab",
+        "contention": "import codeai_lab.explore.contention",
+        "overload": "import codeai_lab.explore.overload",
+        "duplicates": "import codeai_lab.explore.duplicates",
+    }
+    variants: dict[str, Callable[[], Timed]] = {
+        name: lambda statement=statement: lambda: _python(statement)  # type: ignore[misc]
+        for name, statement in statements.items()
+    }
+    times = side_by_side(variants, rounds=rounds)
+    return [
+        Row(
+            name=f"{statements[name]} / import numpy, each in a fresh process",
+            ratio=times.ratio(name, "numpy"),
+            remark=f"{times.of(name).median * 1e3:.0f} ms",
+        )
+        for name in list(statements)[1:]
     ]
 
 
