@@ -15,6 +15,8 @@ Not here: what is checked (`prove.verify`), how each corruption works (`prove.co
 from __future__ import annotations
 
 import tempfile
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -42,19 +44,27 @@ if TYPE_CHECKING:
 )
 def freeze(lesson: str, to: Path, revision: str, notebook: Path | None) -> None:
     """Play LESSON and write the run as an evidence bundle."""
+    from codeai_lab.lessons.freezing_calls import LESSON, freeze_working_state, require_revision
+
+    if lesson == LESSON:
+        require_revision(revision)
+        play: Callable[..., str] = freeze_working_state
+    else:
+        play = _freezing(lesson, revision)
+    if notebook is not None and not notebook.is_file():
+        raise BundleError(f"There is no notebook called {notebook.name}.")
+    with progress(f"{lesson} under {revision}") as advance:
+        digest = play(to, notebook=notebook, progress=lambda case: advance(case, 0, 0))
+    click.echo(f"{to.name} holds {lesson} under {revision}.")
+    click.echo(f"Keep its digest somewhere else: {digest}")
+
+
+def _freezing(lesson: str, revision: str) -> Callable[..., str]:
     from codeai_lab.lessons import lesson_named
     from codeai_lab.lessons.freezing import freeze_lesson
     from codeai_lab.run.revisions import revision_named
 
-    chosen, rules = lesson_named(lesson), revision_named(revision)
-    if notebook is not None and not notebook.is_file():
-        raise BundleError(f"There is no notebook called {notebook.name}.")
-    with progress(f"{lesson} under {revision}") as advance:
-        digest = freeze_lesson(
-            chosen, rules, to, notebook=notebook, progress=lambda case: advance(case, 0, 0)
-        )
-    click.echo(f"{to.name} holds {lesson} under {revision}.")
-    click.echo(f"Keep its digest somewhere else: {digest}")
+    return partial(freeze_lesson, lesson_named(lesson), revision_named(revision))
 
 
 @click.command()

@@ -86,6 +86,18 @@ CASES = (
     Killed(name="killed-after-observation", after="attempt.observed", then="reinterpret"),
 )  # fmt: skip
 
+QUESTIONS = {
+    "clean-complete": "Nobody is killed: what does a whole chain leave?",
+    "compilation-failed": "The task cannot do without an item that nobody offered.",
+    "killed-during-compilation": "The process dies before its context is compiled.",
+    "killed-after-manifest": "It dies with the call recorded as intended; the next process resumes it.",
+    "killed-after-manifest-drift": "The same, but the next process is configured with another model.",
+    "killed-during-effect": "It dies while the provider has its request; the next process asks to resume.",
+    "killed-during-effect-naive-restart": "The same, but the next process does not consult the record.",
+    "killed-after-observation": "It dies with the answer on record and unread.",
+}
+NEW_CALLS = {"resume": "resumed", "naive-restart": "again"}  # how the next process names a call of its own
+
 # By hand, from the published run; what is not in its table is what the next process of this lesson does.
 _UNKNOWN = ("effect_unknown", "unknown", "reconcile_effect", True, 1, 8)
 _MANIFEST = ("manifest_recorded", "none", "start_call", False, 0, 7)
@@ -203,14 +215,15 @@ def _go_on(case: Killed, ledger: Ledger, transport: Transport) -> CallAnswer | N
         return resume_call(
             bench,
             work.call_id,
-            as_call_id=f"{work.call_id}-resumed",
+            as_call_id=f"{work.call_id}-{NEW_CALLS[case.then]}",
             transport=transport,
             settings=Settings(requested_model=case.model),
         )
     if case.then == "reinterpret":
         return reinterpret_call(bench, work.call_id)
     if case.then == "naive-restart":  # the same work from its beginning, the record not consulted
-        again = replace(work, work_id=f"{work.work_id}-again", call_id=f"{work.call_id}-again")
+        name = NEW_CALLS[case.then]
+        again = replace(work, work_id=f"{work.work_id}-{name}", call_id=f"{work.call_id}-{name}")
         return open_work(bench, again, transport).run()
     return None
 

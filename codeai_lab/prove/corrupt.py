@@ -12,7 +12,7 @@ Always true:
   CO2. Each inside kind is refused without an outside digest, with a finding of its own code.
   CO3. A kind that does not apply to a bundle says so and leaves nothing behind.
 
-Not here: the ways themselves (`prove.corruptions`, `prove.forgeries`).
+Not here: the ways themselves (`prove.corruptions`, `prove.forgeries`, `prove.forged_calls`).
 """
 
 from __future__ import annotations
@@ -23,9 +23,10 @@ from pathlib import Path
 from codeai_lab.errors import BundleError, CorruptionDoesNotApplyError
 from codeai_lab.prove.copies import Copy, Corruption
 from codeai_lab.prove.corruptions import CORRUPTIONS
+from codeai_lab.prove.forged_calls import FORGED_CALLS
 from codeai_lab.prove.forgeries import FORGERIES
 
-KINDS: tuple[Corruption, ...] = (*FORGERIES, *CORRUPTIONS)
+KINDS: tuple[Corruption, ...] = (*FORGERIES, *CORRUPTIONS, *FORGED_CALLS)
 
 
 def corrupt(bundle: Path, kind: str, to: Path) -> Corruption:

@@ -88,10 +88,10 @@ def reorder_events(copy: Copy) -> None:
     copy.seal()
 
 
-@kind(code="marker-missing")
+@kind(code="marker-missing", needs="its world holds no marker")
 def add_receipt(copy: Copy) -> None:
     """A receipt without a marker."""
-    receipts = sorted(copy.world.glob("*/receipts.jsonl"))[0]
+    receipts = next(path.parent / "receipts.jsonl" for path in sorted(copy.world.glob("*/markers")))
     lines = receipts.read_bytes().splitlines(keepends=True)
     number = len(lines) + 1
     receipt = {**json.loads(lines[-1]), "n": number, "marker": f"{number:04d}.txt"}
@@ -109,11 +109,10 @@ def swap_marker(copy: Copy) -> None:
     copy.seal()
 
 
-@kind(code="receipt-missing", needs="its world holds no receipt")
+@kind(code="receipt-missing", needs="its world holds no marker")
 def remove_receipt(copy: Copy) -> None:
     """A marker without a receipt."""
-    receipts = next(path for path in sorted(copy.world.glob("*/receipts.jsonl")) if path.read_bytes())
-    receipts.write_bytes(b"")
+    next(path.parent / "receipts.jsonl" for path in sorted(copy.world.glob("*/markers"))).write_bytes(b"")
     copy.seal()
 
 

@@ -11,7 +11,7 @@ ledger. The last two fit in every way, and only a digest that is kept outside te
 Always true:
   FO1. After every forgery here the chain and all manifests are consistent.
 
-Not here: damage that digests or names give away (`prove.corruptions`).
+Not here: damage that digests or names give away (`prove.corruptions`), forged calls (`prove.forged_calls`).
 """
 
 from __future__ import annotations

@@ -15,20 +15,31 @@ Steps, named again at each block:
   3. the outside digest  SHA-256 of tagmanifest-sha256.txt against --expect: the only word on completeness
   4. bytes               SHA-256 of every file against its manifest
   5. the ledger          chain over raw bytes, sequence, batches, and what each event may mean where it stands
-  6. the world           receipts and markers one to one, each within what the ledger allows for its action
+  6. the world           receipts and markers one to one, each within what the ledger allows for its request
   7. the results         the rows of results.json against those that ledger and world give
   8. the protocol        the requests and expectations of protocol.json, fixed before the run, likewise
+
+A row has one of these forms (`FORMS`, at step 7, is where another is added):
+  actions  what came of each request of a case, and how many effects ledger, world and summary count
+  work     how far a chain of work and call had come when its process died, and what the next process did
+  samples  statistics of a simulation. A quantity Q of a case is recorded by one event `sample.recorded` of
+           the run LESSON/CASE, {"case", "quantity", "values": [numbers]} or {"case", "quantity", "counts":
+           {"number": how often}}. The fields `Q_mean` (or just `Q`) and `Q_sd` (divided by n - 1) give its
+           statistics, as a number or as {"closed_form", "sampled", "se"}, within 1e-9 of their size. The
+           standard error is sd / sqrt(n) of a mean, and sqrt((m4 - sd^4) / n) / (2 sd) of a deviation, with
+           m4 the fourth central moment. What else such a row says is not checked: parameters, closed forms.
 
 Always true:
   V1. If step 1 or 2 finds anything, no payload byte is read. Nothing outside the bundle is ever opened.
   V2. Whatever the bytes, the answer is findings, never a traceback. Nothing is written.
-  V3. The ledger is read as a stream; what is kept grows with the requests, not with what the lines hold.
+  V3. The ledger is read as a stream; what is kept grows with the keys, and by a name for each request.
   V4. Findings name places, ids, dimensions and digests, never another recorded value.
 
 Not checked: completeness without --expect; a success forged for a failure whose effect the world shows, when
 chain, results and digests are all rewritten (only --expect catches it); who wrote the bundle, when and where;
 clock readings; that event ids differ between streams; the canonical form of payloads, but for an action's
-request; hard links; what README.md and notebook.ipynb say.
+request; references to effect systems other than the world in the bundle; hard links; what README.md and
+notebook.ipynb say.
 
 It is longer than a module should be because it has to be one file; the steps can be read one at a time.
 """
@@ -36,22 +47,23 @@ It is longer than a module should be because it has to be one file; the steps ca
 from __future__ import annotations
 
 import argparse
+import base64
 import gc
 import hashlib
 import json
 import math
-import operator
 import os
 import re
 import stat
 import sys
 import unicodedata
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from dataclasses import asdict, dataclass, field
 from decimal import Decimal
 from functools import lru_cache
 from io import RawIOBase
+from itertools import pairwise
 from json.encoder import encode_basestring as _quoted
 from pathlib import Path
 from typing import Any, NoReturn
@@ -73,102 +85,8 @@ SEGMENT = re.compile(
 LONGEST_LINE = 2**20  # bytes
 LISTED_OF_EACH_CODE = 20
 
-# --- what a ledger may hold --------------------------------------------------------------------------------
-
-ASKED, CLAIMED, STARTED = "action.requested", "action.claimed", "action.execution_started"
-COMPLETED, REFUSED = "action.completed", "action.replay_refused"
-CALLED, SENT, TRIED, OBSERVED = "call.requested", "call.manifest", "attempt.started", "attempt.observed"
-CALL_COMPLETED, CALL_REFUSED = "call.completed", "call.replay_refused"
-
-# Which kind may follow which in the history of one request, and as which place of which batch ("" is any).
-_CALLS = {
-    ("", CALLED): "", (CALLED, SENT): "", (SENT, TRIED): "", (TRIED, OBSERVED): "",
-    (OBSERVED, TRIED): "", **{(kind, CALL_COMPLETED): "" for kind in (CALLED, SENT, TRIED, OBSERVED)},
-}  # fmt: skip
-_OLDEST = _CALLS | {("", ASKED): "1,1", (ASKED, COMPLETED): "1,1"}
-_OLDER = _OLDEST | {(ASKED, REFUSED): "1,1"}
-ORDER = {
-    "7a0d43b": _OLDEST,
-    "a1b562a": _OLDER,
-    "1b3c7a2": _OLDER,
-    "88d1291": _OLDER | {(ASKED, STARTED): "1,1", (STARTED, COMPLETED): "1,1"},
-    "lab": _CALLS | {
-        ("", ASKED): "1,2 or 1,3", (ASKED, CLAIMED): "2,3", (CLAIMED, STARTED): "3,3",
-        (STARTED, COMPLETED): "1,1", (ASKED, COMPLETED): "2,2", (ASKED, REFUSED): "2,2",
-        (CALLED, CALL_REFUSED): "",
-    },
-}  # fmt: skip
-RECORD_STARTS = ("88d1291", "lab")
-# (status, was an effect possible) of a completion -> the codes that its error may have; None is no error.
-ERRORS: dict[tuple[str | None, bool], tuple[str | None, ...]] = {
-    ("succeeded", True): (None, "output-not-recordable"),
-    ("failed", True): ("adapter-raised", "adapter-not-driven"),
-    ("failed", False): ("precondition-drift", "precondition-unreadable"),
-    ("denied", False): ("not-authorised",),
-}
-REFUSED_STATUS = {"identity-conflict": None, "effect-unknown": "refused", "in-progress": "in_progress"}
-
-# A line in canonical form, but for its payload: what fits needs no second look at its fields and their types.
-_TEXT = r'"[^"\\\x00-\x1f]*+(?:\\(?:["\\bfnrt]|u00[01][0-9a-f])[^"\\\x00-\x1f]*+)*+"'
-_WHOLE = r"(?:0|[1-9][0-9]{0,15})"
-EVENT = re.compile(
-    rf'\{{"actor_id":{_TEXT},"batch":\[([1-9][0-9]{{0,8}},[1-9][0-9]{{0,8}})\],"causation_id":(null|{_TEXT}),'
-    rf'"event_id":({_TEXT}),"idempotency_key":({_TEXT}),"kind":"([a-z_.]+)",'
-    rf'"payload":\{{(?:"action_id":({_TEXT}))?(.*\}}),"prev":"([^"]*)","recorded_at_us":{_WHOLE},'
-    rf'"run_id":({_TEXT}),"seq":({_WHOLE}),"stream_id":({_TEXT})\}}'
-)
-# The rest of a completion: what it says about its action, and around that what a replay has of its own.
-COMPLETION = re.compile(
-    rf',"effect_possible":(true|false),("error":.*,)"reused_from_action_id":(null|{_TEXT}),'
-    r'"status":"(succeeded|failed|denied)"\}'
-)
-RECEIPT = re.compile(
-    rf'\{{"action_id":({_TEXT}),"effect":"([0-9a-f]{{64}})","marker":"([0-9A-Za-z_][0-9A-Za-z_.-]*)",'
-    rf'"n":({_WHOLE})\}}\n'
-)
-# Fields and types of payloads, sorted as in canonical JSON.
-_MAYBE_TEXT, _MAYBE_OBJECT = (str, type(None)), (dict, type(None))
-_CONTENT = {"error": _MAYBE_OBJECT, "observed": _MAYBE_OBJECT, "output": object}
-_REFUSAL = {"dimensions": list, "fingerprint_version": str, "idempotency_key": str}
-PAYLOADS: dict[str, dict[str, Any]] = {
-    ASKED: {"action_id": str, "capability": str, "fingerprint": dict, "instruction": str, "payload": dict,
-            "performer": str, "precondition": object, "rules": str},
-    CLAIMED: {"action_id": str},
-    STARTED: {"action_id": str},
-    COMPLETED: {"action_id": str, "effect_possible": bool, **_CONTENT, "reused_from_action_id": _MAYBE_TEXT,
-                "status": str},
-    "content": _CONTENT,
-    REFUSED: {"action_id": str, **_REFUSAL, "original_action_id": str, "reason": str},
-    CALLED: {"call_id": str, "chamber": str, "context": dict, "fingerprint": dict, "prompt": str,
-             "requested_model": str, "rules": str},
-    SENT: {"call_id": str, "fingerprint": dict},
-    TRIED: {"attempt": int, "call_id": str},
-    OBSERVED: {"attempt": int, "call_id": str, "response": object},
-    CALL_COMPLETED: {"call_id": str, "original_call_id": _MAYBE_TEXT, "replayed": bool, "response": object,
-                     "status": str},
-    CALL_REFUSED: {"call_id": str, **_REFUSAL, "original_call_id": str, "reason": str},
-}  # fmt: skip
-# Dimension of a fingerprint -> field of the recorded request, sorted as in canonical JSON.
-DIMENSIONS = {
-    ASKED: {name: name for name in ("capability", "instruction", "payload", "performer", "precondition")},
-    CALLED: {"chamber": "chamber", "prompt_hash": "prompt", "rendered_context": "context",
-             "requested_model": "requested_model"},
-}  # fmt: skip
-VERSIONS = {ASKED: "action-fingerprint-v1", CALLED: "call-fingerprint-v1"}
-# The canonical form of an action's fingerprint without its digest, and of its request without its id.
-UNSIGNED = (
-    '{"dimensions":{"capability":"%s","instruction":"%s","payload":"%s","performer":"%s",'
-    '"precondition":"%s"},"version":"action-fingerprint-v1"}'
-)
-REQUEST = (
-    ',"capability":%s,"fingerprint":{"digest":"%s",' + UNSIGNED[1:] + ',"instruction":%s,"payload":%s,'
-    '"performer":%s,"precondition":%s,"rules":%s}'
-)
-
-# --- what the documents look like --------------------------------------------------------------------------
-
-# A shape is a type, a tuple of choices, a list of one shape, or a dict of exactly these keys. What
-# steps 7 and 8 compare with what ledger and world give is only a list here.
+# What the three documents look like. A shape is a type, a tuple of choices, a list of one shape, or a dict of
+# exactly these keys. Rows have forms of their own; what step 8 compares is only a list here.
 DOCUMENTS: dict[str, tuple[str, dict[str, Any]]] = {
     PROTOCOL: ("codeai-lab-protocol-v1", {
         "format": str, "ledger_id": str, "lesson": str, "revision": str, "seed": (int, str), "cases": [{
@@ -178,20 +96,13 @@ DOCUMENTS: dict[str, tuple[str, dict[str, Any]]] = {
         }],
     }),
     RESULTS: ("codeai-lab-results-v1", {
-        "format": str, "lesson": str, "producer": {"name": str, "version": str}, "revision": str, "rows": [{
-            "case": str, "revision": str, "requests": int, "statuses": list, "reused_from": list,
-            "raised": list, "effects_ledger": [int], "effects_world": int, "effects_summary": int,
-            "labels": list, "event_kinds": list, "provider_calls": int, "notes": [str],
-            "evidence_label": ("source-inspected", "regression-tested", "demo", "pinned run"),
-        }],
+        "format": str, "lesson": str, "producer": {"name": str, "version": str}, "revision": str,
+        "rows": [dict],
     }),
     ENVIRONMENT: ("codeai-lab-environment-v1", {
         "format": str, "implementation": str, "machine": str, "packages": dict, "platform": str,
         "python": str,
     }),
-}  # fmt: skip
-CREATED = {
-    "kind": "ledger.created", "ledger_id": str, "recorded_at_us": int, "schema_version": int, "seq": int,
 }  # fmt: skip
 
 
@@ -289,10 +200,10 @@ def _check(root: str, expect: str | None, found: _Findings) -> None:
         return
 
     # Step 6: the world.
-    _world(root, digests, ledger, found)
+    _World(root, digests, ledger, found).check()
 
     # Step 7: the results, and what else is a document. One is let go before the next is read.
-    truths = {run: _row(case) for run, case in ledger.cases.items()}
+    truths = {run: _facts(case) for run, case in ledger.cases.items()}
     _document(root, ENVIRONMENT, found)
     said = _compare_results(_document(root, RESULTS, found), truths, ledger, found)
 
@@ -560,19 +471,195 @@ _strict_decode = json.JSONDecoder(
 _dump = json.JSONEncoder(sort_keys=True, separators=(",", ":"), check_circular=False).encode
 
 
-# --- step 5: the ledger ------------------------------------------------------------------------------------
+# --- step 5: the ledger: what it may hold ------------------------------------------------------------------
+
+ASKED, CLAIMED, STARTED = "action.requested", "action.claimed", "action.execution_started"
+COMPLETED, REFUSED, LATE = "action.completed", "action.replay_refused", "action.completed_late"
+JUDGED, NOT_JUDGED = "action.reconciled", "action.reconcile_refused"
+CALLED, SENT, TRIED, OBSERVED = "call.requested", "call.manifest", "attempt.started", "attempt.observed"
+CALL_COMPLETED, CALL_REFUSED, RESUMED = "call.completed", "call.replay_refused", "call.resumed"
+READ, NOT_RETRIED = "attempt.interpreted", "attempt.retry_decided"
+ATTEMPT_OVER, STATUS_DECIDED = "attempt.completed", "call.status_decided"
+OPENED, TASK, OFFERED = "directive.opened", "task.created", "context.item_offered"
+COMPILING, COMPILED = "context.compilation_requested", "context.compiled"
+NOT_COMPILED = "context.compilation_failed"
+SAMPLE = "sample.recorded"
+
+# Which kind may follow which in the history of one request, and as which place of which batch ("" is any).
+_CALLS = {
+    ("", CALLED): "", (CALLED, SENT): "", (SENT, TRIED): "", (TRIED, OBSERVED): "",
+    (OBSERVED, TRIED): "", **{(kind, CALL_COMPLETED): "" for kind in (CALLED, SENT, TRIED, OBSERVED)},
+}  # fmt: skip
+_VERDICTS = {(kind, JUDGED): "1,1" for kind in (STARTED, COMPLETED, JUDGED, LATE)} | {(JUDGED, LATE): "1,1"}
+_OLDEST = _CALLS | _VERDICTS | {("", ASKED): "1,1", (ASKED, COMPLETED): "1,1", (ASKED, JUDGED): "1,1"}
+_OLDER = _OLDEST | {(ASKED, REFUSED): "1,1"}
+_A_CALL_OF_A_WORK = (
+    CALLED, SENT, TRIED, OBSERVED, READ, NOT_RETRIED, ATTEMPT_OVER, STATUS_DECIDED, CALL_COMPLETED,
+)  # fmt: skip
+ORDER = {
+    "7a0d43b": _OLDEST,
+    "a1b562a": _OLDER,
+    "1b3c7a2": _OLDER,
+    "88d1291": _OLDER | {(ASKED, STARTED): "1,1", (STARTED, COMPLETED): "1,1"},
+    "lab": _CALLS | _VERDICTS | {
+        ("", ASKED): "1,2 or 1,3", (ASKED, CLAIMED): "2,3", (CLAIMED, STARTED): "3,3",
+        (STARTED, COMPLETED): "1,1", (ASKED, COMPLETED): "2,2", (ASKED, REFUSED): "2,2",
+        (CALLED, CALL_REFUSED): "",
+    },
+    "a call of a work": dict.fromkeys(pairwise(_A_CALL_OF_A_WORK), "1,1") | {
+        ("", CALLED): "1,1 or 2,2", (CALLED, CALL_COMPLETED): "1,1", (CALLED, CALL_REFUSED): "1,1",
+        (CALLED, RESUMED): "1,2", (SENT, RESUMED): "1,2",
+    },
+    "a work": dict.fromkeys(
+        [*pairwise(("", OPENED, TASK, OFFERED, COMPILING, COMPILED)), (COMPILING, NOT_COMPILED)], "1,1"
+    ),
+}  # fmt: skip
+# The same, by what came last: rules -> last kind -> next kind -> place.
+NEXT = {
+    rules: {
+        last: {kind: place for (before, kind), place in pairs.items() if before == last}
+        for last in {"", *(kind for _, kind in pairs)}
+    }
+    for rules, pairs in ORDER.items()
+}
+RECORD_STARTS = ("88d1291", "lab")
+# (status, was an effect possible) of a completion -> the codes that its error may have; None is no error.
+ERRORS: dict[tuple[str | None, bool], tuple[str | None, ...]] = {
+    ("succeeded", True): (None, "output-not-recordable"),
+    ("failed", True): ("adapter-raised", "adapter-not-driven"),
+    ("failed", False): ("precondition-drift", "precondition-unreadable"),
+    ("denied", False): ("not-authorised",),
+}
+REFUSED_STATUS = {"identity-conflict": None, "effect-unknown": "refused", "in-progress": "in_progress"}
+# What a verdict leaves of the bounds on the number of effects; None leaves them as they were.
+VERDICTS = {"effect_confirmed": (1, 1), "no_effect_confirmed": (0, 0), "still_unknown": None}
+CONFIRMED = '"error":null,"observed":null,"output":null,'  # what a replay returns where nothing was completed
+
+# A line in canonical form, but for its payload: what fits needs no second look at its fields and their types.
+_PLAIN = r'"[^"\\\x00-\x1f]*+"'
+_TEXT = r'"[^"\\\x00-\x1f]*+(?:\\(?:["\\bfnrt]|u00(?:0[0-7be-f]|1[0-9a-f]))[^"\\\x00-\x1f]*+)*+"'
+_WHOLE = r"(?:0|[1-9][0-9]{0,15})"
+
+
+def _event(text: str) -> Callable[[str], re.Match[str] | None]:
+    return re.compile(
+        rf'\{{"actor_id":({text}),"batch":\[([1-9][0-9]{{0,8}},[1-9][0-9]{{0,8}})\],'
+        rf'"causation_id":(null|{text}),"event_id":({text}),"idempotency_key":(null|{text}),'
+        rf'"kind":"([a-z_.]+)","payload":\{{(?:"action_id":({text}))?(.*\}}),"prev":"([^"]*)",'
+        rf'"recorded_at_us":{_WHOLE},"run_id":({text}),"seq":({_WHOLE}),"stream_id":({text})\}}'
+    ).fullmatch
+
+
+PLAIN_EVENT, EVENT = _event(_PLAIN), _event(_TEXT)  # the first is quicker, and nearly always enough
+# The rest of a completion: what it says about its action, and around that what a replay has of its own.
+COMPLETION = re.compile(
+    rf',"effect_possible":(true|false),("error":.*,)"reused_from_action_id":(null|{_TEXT}),'
+    r'"status":"(succeeded|failed|denied|reconciled)"\}'
+).fullmatch
+# The rest of an action's request, with the five digests of its fingerprint.
+_HEX = "([0-9a-f]{64})"
+UNSIGNED = (
+    '{"dimensions":{"capability":"%s","instruction":"%s","payload":"%s","performer":"%s",'
+    '"precondition":"%s"},"version":"action-fingerprint-v1"}'
+)
+_SIGNED = re.escape(UNSIGNED[1:]).replace("%s", _HEX)
+REQUEST = re.compile(
+    rf',"capability":({_TEXT}),"fingerprint":\{{"digest":"{_HEX}",{_SIGNED},"instruction":({_TEXT}),'
+    rf'"payload":(\{{.*\}}),"performer":({_TEXT}),"precondition":(.*),"rules":({_TEXT})\}}'
+).fullmatch
+# A number, a word, or an object of such: canonical when its keys are in order. ASCII sorts as UTF-16 does.
+_SCALAR = r'(?:"[ !#-\[\]-~]*+"|0|-?[1-9][0-9]{0,14}|null|true|false)'
+FLAT = re.compile(rf'{_SCALAR}|\{{(?:"[ !#-\[\]-~]*+":{_SCALAR}(?:,(?=")|(?=\}})))*+\}}').fullmatch
+KEYS = re.compile(r'("[^"]*+"):').findall
+RECEIPT = re.compile(
+    rf'\{{"action_id":(?P<action>{_TEXT}),"effect":"(?P<effect>[0-9a-f]{{64}})",'
+    rf'"marker":"(?P<marker>[0-9A-Za-z_][0-9A-Za-z_.-]*)","n":(?P<n>{_WHOLE})\}}\n'
+).fullmatch
+PROVIDED = re.compile(
+    rf'\{{"key":(?P<key>{_TEXT}),"n":(?P<n>{_WHOLE}),"request_body_hash":"(?P<hash>[0-9a-f]{{64}})"\}}\n'
+).fullmatch
+
+# Fields and types of payloads, sorted as in canonical JSON.
+_MAYBE_TEXT, _MAYBE_OBJECT = (str, type(None)), (dict, type(None))
+_CONTENT = {"error": _MAYBE_OBJECT, "observed": _MAYBE_OBJECT, "output": object}
+_REFUSAL = {"dimensions": list, "fingerprint_version": str, "idempotency_key": str}
+_OUTCOME = {"action_id": str, "effect_possible": bool, **_CONTENT, "reused_from_action_id": _MAYBE_TEXT,
+            "status": str}  # fmt: skip
+PAYLOADS: dict[str, dict[str, Any]] = {
+    ASKED: {"action_id": str, "capability": str, "fingerprint": dict, "instruction": str, "payload": dict,
+            "performer": str, "precondition": object, "rules": str},
+    CLAIMED: {"action_id": str},
+    STARTED: {"action_id": str},
+    COMPLETED: _OUTCOME,
+    LATE: _OUTCOME,
+    "content": _CONTENT,
+    REFUSED: {"action_id": str, **_REFUSAL, "original_action_id": str, "reason": str},
+    JUDGED: {"action_id": str, "evidence": list, "verdict": str},
+    NOT_JUDGED: {"action_id": str, "reason": str},
+    CALLED: {"call_id": str, "chamber": str, "context": dict, "fingerprint": dict, "prompt": str,
+             "requested_model": str, "rules": str},
+    SENT: {"call_id": str, "fingerprint": dict},
+    SENT + " of a work": {"call_id": str, "fingerprint": dict, "request_body_hash": str},
+    TRIED: {"attempt": int, "call_id": str},
+    OBSERVED: {"attempt": int, "call_id": str, "response": object},
+    READ: {"attempt": int, "call_id": str, "error": _MAYBE_TEXT, "response": object, "status": str},
+    NOT_RETRIED: {"attempt": int, "call_id": str, "retry": bool},
+    ATTEMPT_OVER: {"attempt": int, "call_id": str, "status": str},
+    STATUS_DECIDED: {"call_id": str, "status": str},
+    CALL_COMPLETED: {"call_id": str, "original_call_id": _MAYBE_TEXT, "replayed": bool, "response": object,
+                     "status": str},
+    CALL_REFUSED: {"call_id": str, **_REFUSAL, "original_call_id": str, "reason": str},
+    RESUMED: {"call_id": str, "new_call_id": str, "request_body_hash": str, "stage": str},
+    OPENED: {"directive": str, "work_id": str},
+    TASK: {"prompt": str, "required": list, "work_id": str},
+    OFFERED: {"content": object, "name": str, "work_id": str},
+    COMPILING: {"offered": list, "work_id": str},
+    COMPILED: {"context": dict, "work_id": str},
+    NOT_COMPILED: {"missing": list, "work_id": str},
+}  # fmt: skip
+# Dimension of a fingerprint -> field of the recorded request, sorted as in canonical JSON.
+DIMENSIONS = {
+    ASKED: {name: name for name in ("capability", "instruction", "payload", "performer", "precondition")},
+    CALLED: {"chamber": "chamber", "prompt_hash": "prompt", "rendered_context": "context",
+             "requested_model": "requested_model"},
+}  # fmt: skip
+SAMPLES = (
+    {"case": str, "quantity": str, "values": [(int, float)]},
+    {"case": str, "quantity": str, "counts": dict},
+)
+VERSIONS = {ASKED: "action-fingerprint-v1", CALLED: "call-fingerprint-v1"}
+CREATED = {
+    "kind": "ledger.created", "ledger_id": str, "recorded_at_us": int, "schema_version": int, "seq": int,
+}  # fmt: skip
+
+
+# --- step 5: what is kept of it ----------------------------------------------------------------------------
 
 
 @dataclass(slots=True)
 class _Case:
-    """The requests and events of one run, in order."""
+    """What one run recorded, as far as its row needs it."""
 
     run: str
-    requests: list[_Request] = field(default_factory=list)
+    streams: list[str] = field(default_factory=list)  # of its requests, in order
+    requests: list[_Request] = field(default_factory=list)  # the same, when the ledger was read
     kinds: list[str] = field(default_factory=list)
     keys: set[str] = field(default_factory=set)
     provider_calls: int = 0
     receipts: int = 0
+    trace: list[tuple[str, str, str]] = field(default_factory=list)  # actor, kind, stream of works and calls
+    samples: dict[str, dict[str, tuple[float, float]]] = field(default_factory=dict)  # statistics by quantity
+
+
+@dataclass(slots=True)
+class _Work:
+    """A directive, its task and its context, up to the call that it comes to."""
+
+    run: str
+    key: str
+    last: str = ""
+    last_id: str = "null"
+    said: dict[str, Any] = field(default_factory=dict)
 
 
 @dataclass(slots=True)
@@ -589,17 +676,24 @@ class _Request:
     dimensions: tuple[str, ...]
     prior: _Request | None  # what had decided the key when this was asked
     retry: bool
+    work: _Work | None  # of a call alone, like `body` and what follows it
+    order: dict[str, dict[str, str]]
     last: str = ""  # the kind of its last event
     started: bool = False
-    manifest: bool = False
-    attempt: int = 0
     answer: str = ""  # "completed", or the reason of a refusal
     status: str | None = None
     reused_from: str | None = None
     entered: bool = False
-    content: str = ""  # what its completion says about it, as it stands there
-    receipts: int = 0
+    told: tuple[str, str] | None = None  # the status and the content that a replay of it returns
+    echo: _Request | None = None  # what stands for every sound replay of it in one case
+    verdict: str | None = None
+    evidence: tuple[Any, ...] = ()
     duplicate: bool = False
+    body: str = ""  # the SHA-256 of what a call of a work sends
+    manifest: bool = False
+    attempt: int = 0
+    observed: int = 0
+    reading: tuple[str | None, str, str | None] = (None, "", None)  # status, response and error of its answer
 
     @property
     def asking(self) -> str:
@@ -616,6 +710,8 @@ class _Request:
         """The least and the greatest number of effects that the record allows."""
         if self.call or self.reused_from is not None or self.answer in REFUSED_STATUS:
             return (0, 0)
+        if self.verdict and (judged := VERDICTS[self.verdict]):
+            return judged
         if not self.answer:
             return (0, int(self.started or self.rules not in RECORD_STARTS))
         return (1, 1) if self.status == "succeeded" else (0, int(self.entered))
@@ -631,8 +727,11 @@ class _Request:
         return "unknown" if self.bounds == (0, 1) else None
 
 
+# --- step 5: one pass over its lines -----------------------------------------------------------------------
+
+
 class _Ledger:
-    """One pass over the lines of a ledger."""
+    """The lines in order: each in its place, and each as what may stand there."""
 
     def __init__(self, found: _Findings) -> None:
         self.found, self.line, self.digest = found, 0, hashlib.sha256()
@@ -640,20 +739,26 @@ class _Ledger:
         self.cases: dict[str, _Case] = {}  # by run
         self.requests: dict[str, _Request] = {}  # by stream
         self.decided: dict[bool, dict[str, _Request]] = {False: {}, True: {}}  # of actions, of calls; by key
+        self.works: dict[str, _Work] = {}  # by stream
+        # Event id -> what a call that it causes is of, how that is named, and dimensions that it has.
+        self.intentions: dict[str, tuple[_Work | None, str | None, dict[str, str]]] = {}
         self.prev, self.seq, self.due, self.stream = "", 0, "", ""
+        self.request: _Request | None = None  # whose event came last; mostly the next is its too
+        self.latest = _Case("")
 
     def add(self, code: str, message: str) -> None:
         self.found.add(code, f"{LEDGER} line {self.line}", message)
 
     def read(self, file: RawIOBase) -> bool:
         """Read to the end; False when the ledger is of an unknown version, so that no event was judged."""
-        match, sha256, lines = EVENT.fullmatch, hashlib.sha256, self.lines(file)
+        plain, match, sha256, lines = PLAIN_EVENT, EVENT, hashlib.sha256, self.lines(file)
         first = next(lines, b"")
         known, self.prev = self.created(first), sha256(first).hexdigest()
         for line in lines:
             try:
                 if known:
-                    self.event(*(match(line.decode()) or _no_event(line)).groups())
+                    text = line.decode()
+                    self.event(*(plain(text) or match(text) or _no_event(line)).groups())
             except _Refused as refused:
                 self.add(refused.code, str(refused))
             except UnicodeDecodeError:
@@ -661,13 +766,13 @@ class _Ledger:
             self.prev = sha256(line).hexdigest()
         if self.due:
             self.add("batch-torn", f"the ledger ends where {self.due} of a batch was due")
-        self.look_for_silence()
+        self.close()
         return known
 
     def lines(self, file: RawIOBase) -> Iterator[bytes]:
         """Give the lines without their newlines, and count them."""
         rest = b""
-        while block := file.read(1 << 18):
+        while block := file.read(1 << 17):
             self.digest.update(block)
             *lines, rest = (rest + block).split(b"\n")
             for line in lines:
@@ -693,8 +798,8 @@ class _Ledger:
         return True
 
     def event(
-        self, batch: str, cause: str, event_id: str, key: str, kind: str, own_id: str | None, text: str,
-        prev: str, run: str, seq: str, stream: str,
+        self, actor: str, batch: str, cause: str, event_id: str, key: str, kind: str, own_id: str | None,
+        text: str, prev: str, run: str, seq: str, stream: str,
     ) -> None:  # fmt: skip
         # Its place: the chain, the sequence, the batch.
         number, due = int(seq), self.due
@@ -704,26 +809,32 @@ class _Ledger:
             self.add("sequence-broken", f"its seq does not follow {self.seq}")
         if (batch != due or stream != self.stream) if due else batch[:2] != "1,":
             self.add("batch-torn", f"{batch} of a batch stands where {due or 'a new one'} was due")
-        self.seq, self.stream, self.due = number, stream, _due_after(batch)
+        request = self.request if stream == self.stream else self.requests.get(stream)
+        self.seq, self.stream, self.request = number, stream, request
+        self.due = "" if batch == "1,1" else _due_after(batch)
 
         # Its request, and its place in the history of that.
         if own_id != stream and (own_id is not None or kind.startswith("action.")):
             raise _Refused("stream-differs", "its payload does not begin with the id of its stream")
-        request = self.requests.get(stream) or self.asked(event_id, key, kind, text, run, stream)
-        request.case.kinds.append(sys.intern(kind))
-        order = ORDER[request.rules].get((request.last, kind))
-        if order is None:
+        if request is None:
+            if kind not in (ASKED, CALLED):
+                return self.without_request(actor, batch, cause, event_id, key, kind, text, run, stream)
+            request = self.asked(cause, event_id, key, kind, text, run, stream)
+        self.request, case = request, request.case
+        case.kinds.append(sys.intern(kind))
+        place = "1,1" if kind == NOT_JUDGED else request.order[request.last].get(kind)
+        if place is None:
             raise _Refused("out-of-order", f"{kind} cannot follow {request.last} under these rules")
-        if order and batch not in order:
-            self.add("batch-shape", f"under these rules it is {order} of a batch, not {batch}")
-        if key != request.key or run != request.case.run:
+        if place and batch not in place:
+            self.add("batch-shape", f"under these rules it is {place} of a batch, not {batch}")
+        if key != request.key or run != case.run:
             self.add("stream-differs", "its key or run is not that of its request")
-        uncaused = cause != request.event_id and not request.call
-        if request.last and (uncaused or event_id == request.event_id):
+        if request.last and (cause != (request.event_id or cause) or event_id == request.event_id):
             self.add("causation-broken", "it does not name its request as its cause, or has its id")
-        request.last = kind
 
         # What it means.
+        if kind != NOT_JUDGED:
+            request.last = kind
         if kind == COMPLETED:
             self.action_completed(request, text)
         elif kind in (CLAIMED, STARTED):
@@ -731,36 +842,85 @@ class _Ledger:
                 _payload(kind, f'{{"action_id":""{text}')
             if kind == STARTED:
                 self.execution_started(request)
-        elif kind == REFUSED:
-            self.replay_refused(request, _payload(kind, f'{{"action_id":""{text}'))
         elif request.call:
-            self.call_event(request, kind, _payload(kind, f"{{{text}"))
+            if request.work:
+                case.trace.append((actor, kind, stream))
+            self.call_event(request, kind, event_id, text)
+        elif kind != ASKED:
+            self.later_on(request, kind, text)
+        return None
 
-    def asked(self, event_id: str, key: str, kind: str, text: str, run: str, stream: str) -> _Request:
-        """Judge a request; one in the very words of the request that decided its key was judged before."""
-        if kind not in (ASKED, CALLED):
+    def without_request(
+        self, actor: str, batch: str, cause: str, event_id: str, key: str, kind: str, text: str, run: str,
+        stream: str,
+    ) -> None:  # fmt: skip
+        """Judge an event that belongs to no request: of a work before its call, or a sample."""
+        if kind != SAMPLE and kind not in NEXT["a work"]:
             code = "request-missing" if kind in PAYLOADS else "unknown-kind"
             raise _Refused(code, f"{kind!a} without a request earlier in its stream")
-        case = self.cases.get(run) or self.cases.setdefault(run, _Case(run))
+        case = self.case(run)
+        case.kinds.append(sys.intern(kind))
+        if kind == SAMPLE:
+            return self.sample(case, _parse(f"{{{text}"))
+        case.trace.append((actor, kind, stream))
+        return self.work_event(batch, cause, event_id, key, kind, _payload(kind, f"{{{text}"), run, stream)
+
+    def case(self, run: str) -> _Case:
+        if run != self.latest.run:
+            self.latest = self.cases.get(run) or self.cases.setdefault(run, _Case(run))
+        return self.latest
+
+    def asked(
+        self, cause: str, event_id: str, key: str, kind: str, text: str, run: str, stream: str
+    ) -> _Request:
+        """Judge a request; one in the very words of the request that decided its key was judged before."""
         call = kind == CALLED
         prior, words = self.decided[call].get(key), text
         if prior is not None and prior.words == text:
             dimensions, rules, key, words = prior.dimensions, prior.rules, prior.key, prior.words
         else:
-            again = None if call else _written_again(text)
-            dimensions, rules, agrees = again or _judged(kind, text)
-            if again is None and agrees and not call:
-                self.add("event-shape", "what it asks for is not in canonical form")
-            if not agrees:
-                self.add("fingerprint-disagrees", "its stored fingerprint is not that of what it asks for")
+            dimensions, rules = self.fingerprinted(kind, text)
+            if key == "null":
+                raise _Refused("event-shape", "a request without a key")
             if rules not in ORDER:
                 raise _Refused("unknown-version", "asked under a rule set that is not known here")
-        retry = key in case.keys
-        request = _Request(stream, event_id, key, case, rules, call, words, dimensions, prior, retry)
+        work = self.intended(cause, key, run, stream, dimensions) if call and cause != "null" else None
+        case, order = self.case(run), NEXT["a call of a work" if work else rules]
+        retry = (prior is not None and prior.case is case) or key in case.keys
+        request = _Request(
+            stream, event_id, key, case, rules, call, words, dimensions, prior, retry, work, order
+        )
         self.requests[stream] = request
-        case.keys.add(key)
-        case.requests.append(request)
+        if not retry:
+            case.keys.add(key)
+        case.streams.append(stream)
         return request
+
+    def fingerprinted(self, kind: str, text: str) -> tuple[tuple[str, ...], str]:
+        """Give a request's dimensions and rules; its fingerprint must be that of what it asks for."""
+        quick = REQUEST(text) if kind == ASKED else None
+        if quick is not None:
+            capability, digest, *stored, instruction, payload, performer, precondition, rules = quick.groups()
+            made = (
+                _digest_again(capability), _digest_again(instruction), _sha256(payload),
+                _digest_again(performer), _sha256(precondition),
+            )  # fmt: skip
+            if (
+                made == (*stored,)
+                and digest == _sha256(UNSIGNED % made)
+                and _is_canonical(payload)
+                and _is_canonical(precondition)
+            ):
+                return made, _unquoted(rules)
+        asked = _payload(kind, f'{{"action_id":""{text}' if kind == ASKED else f"{{{text}")
+        dimensions = tuple([_digest_of(asked[name]) for name in DIMENSIONS[kind].values()])
+        if asked["fingerprint"] != _fingerprint(dimensions, kind):
+            self.add("fingerprint-disagrees", "its stored fingerprint is not that of what it asks for")
+        elif kind == ASKED:
+            self.add("event-shape", "what it asks for is not in canonical form")
+        return dimensions, asked["rules"]
+
+    # --- actions
 
     def execution_started(self, request: _Request) -> None:
         request.started = True
@@ -769,29 +929,31 @@ class _Ledger:
 
     def action_completed(self, request: _Request, text: str) -> None:
         """Status, error, start and possible effect go together; a replay is like its original."""
-        answer = COMPLETION.fullmatch(text)
-        if answer is None:
-            _payload(COMPLETED, f'{{"action_id":""{text}')
-            raise _Refused("event-shape", f"not a payload of {COMPLETED}: its form or status differs")
-        entered, content, link, status = answer.groups()
+        prior = request.prior
+        if prior is not None and prior.words is request.words and prior.told and not request.started:
+            status, content = prior.told
+            replay = f'{content}"reused_from_action_id":{prior.stream},"status":"{status}"}}'
+            if text == f',"effect_possible":false,{replay}':
+                return self.replayed(request, prior, status)
+        entered, content, link, status = _completion(COMPLETED, text)
         request.entered = entered == "true"
         if request.rules in RECORD_STARTS and request.started != request.entered:
             self.add("start-disagrees", "whether it started and whether its effect was possible disagree")
-        is_replay = self.completed(request, status, None if link == "null" else link, content)
-        if is_replay:  # its content was judged where the original said it
-            possible = not request.entered
+        if self.completed(request, status, None if link == "null" else link, content):
+            possible = not request.entered  # its content was judged where the original said it
         else:
             possible = _error_code(content) in ERRORS.get((status, request.entered), ())
         if not possible:
             self.add("completion-impossible", "status, error, reuse and possible effect do not go together")
         if link == "null" and request.rules != "lab":
             self.decided[False].setdefault(request.key, request)
+        return None
 
     def completed(self, request: _Request, status: str, link: str | None, content: str) -> bool:
         """Note a completion, and say whether it is a sound replay: of an original that recorded the same."""
-        request.answer, request.status = "completed", status
-        request.reused_from, request.content = link, content
+        request.answer, request.status, request.reused_from = "completed", status, link
         if link is None:
+            request.told = (status, content)
             if request.prior is not None and status != "denied":
                 self.add("not-replayed", "its key was decided when it was asked, and it was carried out")
             return False
@@ -799,23 +961,66 @@ class _Ledger:
         if (
             original is None
             or original is request
-            or original.answer != "completed"
+            or not (original.told or original.reused_from)
             or (original.call, original.key) != (request.call, request.key)
         ):
             self.add("reuse-unresolved", "its reuse link names no earlier completion of the same key")
         elif original.reused_from is not None:
             self.add("replay-of-replay", "its reuse link names a replay instead of the original")
-        elif (original.status, original.content) != (status, content):
+        elif original.told != (status, content):
             self.add("replay-differs", "what it returns is not what the original recorded")
         elif original.dimensions != request.dimensions and (request.call or request.rules != "7a0d43b"):
             self.add("replay-of-another", "it replays another operation that had the same key")
         elif request.rules == "lab" and not (request.call or original.started):
             self.add("reuse-undecided", "its reuse link names a completion that decides nothing for the key")
         else:
-            # Only an original is compared with later events; V3 lets a replay go.
-            request.reused_from, request.event_id, request.content = original.stream, "", ""
+            self.replayed(request, original, status)
             return True
         return False
+
+    def replayed(self, request: _Request, original: _Request, status: str) -> None:
+        """Let a sound replay go (V3): one stands for all of them that are in one case, under one rule set."""
+        echo = original.echo
+        if echo is not None and echo.case is request.case and echo.rules == request.rules:
+            self.request = self.requests[request.stream] = echo
+        else:
+            original.echo, request.event_id = request, ""
+            request.answer, request.status, request.reused_from = "completed", status, original.stream
+
+    def later_on(self, request: _Request, kind: str, text: str) -> None:
+        """Judge what may come of an action beside a completion: a refusal, a verdict, a late completion."""
+        if kind == LATE:
+            return self.completed_late(request, text)
+        payload = _payload(kind, f'{{"action_id":""{text}')
+        if kind == REFUSED:
+            return self.replay_refused(request, payload)
+        is_open, holds = request.bounds == (0, 1), self.decided[False].get(request.key) is request
+        if kind == NOT_JUDGED:
+            fits = {"not-authorised": True, "in-progress": True, "nothing-to-reconcile": not is_open}
+            if not fits.get(payload["reason"]):
+                self.add("verdict-unfounded", "nothing speaks for refusing to reconcile for this reason")
+            return None
+        verdict, evidence = payload["verdict"], payload["evidence"]
+        fits = {"effect_confirmed": bool(evidence), "no_effect_confirmed": not evidence}
+        if not is_open or verdict not in VERDICTS or not fits.get(verdict, True):
+            return self.add("verdict-unfounded", "its effect was not open, or the evidence says otherwise")
+        request.verdict = verdict
+        if verdict == "effect_confirmed":
+            request.evidence, request.told = tuple(evidence), request.told or ("reconciled", CONFIRMED)
+        elif verdict == "no_effect_confirmed" and request.rules == "lab" and holds:
+            del self.decided[False][request.key]  # it may be tried afresh
+        return None
+
+    def completed_late(self, request: _Request, text: str) -> None:
+        """A completion after a verdict stands beside it, and takes its word from a verdict of absence."""
+        entered, content, link, status = _completion(LATE, text)
+        possible = entered == "true" and link == "null" and not request.answer
+        if not possible or _error_code(content) not in ERRORS.get((status, True), ()):
+            self.add("completion-impossible", "status, error, reuse and possible effect do not go together")
+        if request.verdict == "no_effect_confirmed":
+            request.verdict = "still_unknown"
+            if request.rules == "lab":
+                self.decided[False].setdefault(request.key, request)
 
     def replay_refused(self, request: _Request, payload: dict[str, Any]) -> None:
         """A refusal names the request that has the key, and exactly the dimensions that differ."""
@@ -831,7 +1036,8 @@ class _Ledger:
         ):
             return self.add("refusal-unresolved", "it names no earlier request that holds its key")
         other_reasons = REFUSED_STATUS if request.rules == "lab" and not request.call else {}
-        if reason != "identity-conflict" and (original.answer or reason not in other_reasons):
+        decided = original.answer or original.told
+        if reason != "identity-conflict" and (decided or reason not in other_reasons):
             return self.add("refusal-unfounded", "these rules do not refuse for this reason, or it is not so")
         pairs = zip(DIMENSIONS[request.asking], request.dimensions, original.dimensions, strict=False)
         differing = [name for name, mine, other in pairs if mine != other]
@@ -843,41 +1049,146 @@ class _Ledger:
             self.add("dimensions-differ", f"the requests differ in {', '.join(differing) or 'nothing'}")
         return None
 
-    def call_event(self, request: _Request, kind: str, payload: dict[str, Any]) -> None:
+    # --- works and calls
+
+    def work_event(
+        self, batch: str, cause: str, event_id: str, key: str, kind: str, payload: dict[str, Any], run: str,
+        stream: str,
+    ) -> None:  # fmt: skip
+        """Judge a step towards a call: each is caused by the one before it, and goes by what that said."""
+        work = self.works.get(stream) or self.works.setdefault(stream, _Work(run, key))
+        if kind not in NEXT["a work"][work.last]:
+            raise _Refused("out-of-order", f"{kind} cannot follow {work.last} in a work")
+        if batch != "1,1":
+            self.add("batch-shape", f"under these rules it is 1,1 of a batch, not {batch}")
+        if (work.key, work.run, _quoted(payload["work_id"])) != (key, run, stream):
+            self.add("stream-differs", "its key, run or work is not that of its stream")
+        if cause != work.last_id:
+            self.add("causation-broken", "it does not name the step before it as its cause")
+        work.last, work.last_id = kind, event_id
+        work.said |= payload  # no two kinds have a field in common that a later step needs
+        if kind in (COMPILING, COMPILED, NOT_COMPILED):
+            self.compiled(work, kind, payload)
+        if kind == COMPILED:
+            of_task = {"prompt_hash": _digest_of(work.said["prompt"])}
+            of_task["rendered_context"] = _digest_of(payload["context"])
+            self.intentions[event_id] = (work, None, of_task)
+
+    def compiled(self, work: _Work, kind: str, payload: dict[str, Any]) -> None:
+        name, content = work.said["name"], work.said["content"]
+        missing = [other for other in work.said["required"] if other != name]
+        fits = {
+            COMPILING: payload.get("offered") == [name],
+            COMPILED: not missing and _dump(payload.get("context")) == _dump({name: content}),
+            NOT_COMPILED: bool(missing) and payload.get("missing") == missing,
+        }
+        if not fits[kind]:
+            self.add("intention-differs", "it is not what was offered and what the task cannot do without")
+
+    def intended(
+        self, cause: str, key: str, run: str, stream: str, dimensions: tuple[str, ...]
+    ) -> _Work | None:
+        """Find the work that a call is of: what its task and context, or the call it resumes, had in mind."""
+        work, name, wanted = self.intentions.pop(cause, (None, None, {}))
+        if work is None:
+            self.add("causation-broken", "it names no compiled context and no resumed call as its cause")
+            return None
+        mine = dict(zip(DIMENSIONS[CALLED], dimensions, strict=True))
+        same_work = (work.key, work.run) == (key, run) and name in (None, stream)
+        if not same_work or wanted.items() - mine.items():
+            self.add("intention-differs", "it does not ask what was intended, or under another name")
+        return work
+
+    def call_event(self, request: _Request, kind: str, event_id: str, text: str) -> None:
+        of_work = request.work is not None
+        payload = _payload(kind + " of a work" if of_work and kind == SENT else kind, f"{{{text}")
         if _quoted(payload["call_id"]) != request.stream:
             self.add("stream-differs", "its call is not that of its stream")
-        if kind == SENT:
+        if kind == CALLED:
+            if of_work:
+                sent = {name: payload[name] for name in ("chamber", "context", "prompt")}
+                request.body = _digest_of(sent | {"model": payload["requested_model"]})
+        elif kind == SENT:
             request.manifest = True
             if payload["fingerprint"] != _fingerprint(request.dimensions, CALLED):
                 self.add("fingerprint-disagrees", "the manifest's fingerprint is not that of its request")
-        elif kind in (TRIED, OBSERVED):
-            request.attempt += kind == TRIED
-            if kind == OBSERVED:
-                request.case.provider_calls += 1
-                request.content = _dump(payload["response"])
-            if repr(payload["attempt"]) != repr(request.attempt):
-                self.add("out-of-order", "its attempts are not counted from 1")
+        elif kind == TRIED:
+            request.attempt += 1
+        elif kind == OBSERVED:
+            request.case.provider_calls += 1
+            request.observed += 1
+            request.reading = (None, _dump(payload["response"]), None)
+            if of_work:
+                request.reading = _reading(payload["response"])
         elif kind == CALL_COMPLETED:
-            link, content = payload["original_call_id"], _dump(payload["response"])
-            if payload["replayed"] != (link is not None):
-                self.add("completion-impossible", "replayed and original_call_id do not go together")
-            if link is None and payload["status"] == "succeeded" and request.content != content:
-                self.add("observation-differs", "its response is not what was observed last")
-            self.completed(request, payload["status"], link and _quoted(link), content)
-            if link is None and request.manifest:
-                self.decided[True].setdefault(request.key, request)
+            self.call_completed(request, payload)
         elif kind == CALL_REFUSED:
             self.replay_refused(request, payload)
+        elif kind == RESUMED:
+            stage = "manifest_recorded" if request.manifest else "requested"
+            if payload["stage"] != stage:
+                self.add("intention-differs", "the call that is resumed had not come so far, or further")
+            self.stream = _quoted(payload["new_call_id"])  # the batch goes on with the call that is new
+            self.request = self.requests.get(self.stream)
+            same = dict(zip(DIMENSIONS[CALLED], request.dimensions, strict=True))
+            self.intentions[event_id] = (request.work, self.stream, same)
+        else:
+            self.interpreted(request, payload)
+        if repr(payload.get("attempt", request.attempt)) != repr(request.attempt):
+            self.add("out-of-order", "its attempts are not counted from 1")
+        if payload.get("request_body_hash", request.body) != request.body:
+            self.add("body-hash-differs", "the hash is not that of the words which the call sends")
 
-    def look_for_silence(self) -> None:
-        """Who asks for a key that another operation decided is refused; `lab` leaves nobody unanswered."""
+    def interpreted(self, request: _Request, payload: dict[str, Any]) -> None:
+        """What is made of an answer is a function of its bytes, and asks for no second attempt."""
+        status, response, error = request.reading
+        follows = {"status": _dump(status), "response": response, "error": _dump(error), "retry": "false"}
+        if any(_dump(payload[name]) != follows[name] for name in follows.keys() & payload.keys()):
+            self.add("interpretation-differs", "it does not follow from the bytes that were observed")
+
+    def call_completed(self, request: _Request, payload: dict[str, Any]) -> None:
+        link, content, status = payload["original_call_id"], _dump(payload["response"]), payload["status"]
+        if payload["replayed"] != (link is not None):
+            self.add("completion-impossible", "replayed and original_call_id do not go together")
+        read, response, _ = request.reading
+        differs = response != content or read not in (None, status)
+        if differs and link is None and (request.work or status == "succeeded"):
+            self.add("observation-differs", "its response is not what was observed last")
+        self.completed(request, status, link and _quoted(link), content)
+        if link is None and request.manifest:
+            self.decided[True].setdefault(request.key, request)
+
+    # --- samples
+
+    def sample(self, case: _Case, payload: Any) -> None:
+        """Note size, mean and deviation of what was measured of one quantity."""
+        if not _shaped(payload, SAMPLES) or not re.fullmatch("[a-z][a-z0-9_]*", payload["quantity"]):
+            raise _Refused("event-shape", "not a sample: its fields or types differ")
+        if payload["case"] != _case_of(case.run):
+            self.add("stream-differs", "its case is not that of its run")
+        if payload["quantity"] in case.samples:
+            self.add("out-of-order", "its quantity was recorded before")
+        case.samples[payload["quantity"]] = _statistics(payload)
+
+    def close(self) -> None:
+        """Look for silence, and let go of what only later events could have asked for.
+
+        Who asks for a key that another operation decided is refused; `lab` leaves nobody unanswered.
+        """
         for request in self.requests.values():
-            if request.answer or request.prior is None:
+            if request.answer or request.prior is None or request.work:
                 continue
-            refused = (request.asking, CALL_REFUSED if request.call else REFUSED) in ORDER[request.rules]
+            refused = (CALL_REFUSED if request.call else REFUSED) in request.order[request.asking]
             collides = request.prior.dimensions != request.dimensions
             if refused and (collides or (request.rules == "lab" and not request.started)):
                 self.found.add("refusal-missing", LEDGER, f"{request.stream} asks for a decided key in vain")
+        for request in self.requests.values():
+            request.words, request.dimensions, request.told = "", (), None
+        for case in self.cases.values():
+            case.requests = [self.requests[stream] for stream in case.streams]
+
+
+# --- step 5: what a line says ------------------------------------------------------------------------------
 
 
 def _parse_line(line: bytes) -> Any:
@@ -908,68 +1219,68 @@ def _payload(kind: str, text: str) -> dict[str, Any]:
     return dict(payload)
 
 
-@lru_cache(maxsize=64)
+def _completion(kind: str, text: str) -> Sequence[str]:
+    """Give possible effect, content, reuse link and status of a completion."""
+    match = COMPLETION(text)
+    if match is None:
+        _payload(kind, f'{{"action_id":""{text}')
+        raise _Refused("event-shape", f"not a payload of {kind}: its form or status differs")
+    return match.groups()
+
+
 def _error_code(content: str) -> Any:
     """Read what a completion says about its action, and give the code of its error; None is no error."""
     error = _payload("content", f"{{{content[:-1]}}}")["error"]
     return None if error is None else str(error.get("code"))
 
 
-def _judged(kind: str, text: str) -> tuple[tuple[str, ...], str, bool]:
-    """Give a request's dimensions, its rules, and whether its fingerprint is that of what it asks for."""
-    payload = _payload(kind, f'{{"action_id":""{text}' if kind == ASKED else f"{{{text}")
+def _reading(kept: Any) -> tuple[str, str, str | None]:
+    """Read an answer's bytes once more: status, response as text, error."""
+    if not _shaped(kept, {"body": str, "encoding": ("utf-8", "base64")}):
+        raise _Refused("event-shape", "what was observed is not kept as bytes in utf-8 or base64")
     try:
-        dimensions = tuple([_sha256(_canonical(payload[name])) for name in DIMENSIONS[kind].values()])
+        body = kept["body"].encode()
+        said = json.loads(base64.b64decode(body, validate=True) if kept["encoding"] == "base64" else body)
+        _canonical(said).encode()
     except (ValueError, RecursionError):
-        raise _Refused("not-canonical", "what it asks for has no canonical form, so no fingerprint") from None
-    return dimensions, payload["rules"], bool(payload["fingerprint"] == _fingerprint(dimensions, kind))
+        return "failed", "null", "the answer is not JSON"
+    if not isinstance(said, dict) or said.get("finish") != "stop" or not isinstance(said.get("text"), str):
+        return "failed", "null", "the answer is not finished"
+    return "succeeded", _dump({"text": said["text"]}), None
 
 
-def _small(text: str) -> int:
-    """Take a whole number that has one form in every encoder; ValueError for any other number."""
-    if len(text) > 15:
-        raise ValueError("not written again here")
-    return int(text)
-
-
-# What is left, ASCII text and small whole numbers, the encoder written in C spells as RFC 8785 does.
-_plain_decode = json.JSONDecoder(parse_int=_small, parse_float=_small, parse_constant=_small).raw_decode
-_plain_encode = json.JSONEncoder(
-    ensure_ascii=False, sort_keys=True, separators=(",", ":"), check_circular=False
-).encode
-_decode = json.JSONDecoder().raw_decode
-
-
-def _written_again(text: str) -> tuple[tuple[str, ...], str, bool] | None:
-    """Do the same quicker: what gives the same text has each field once, and the right fingerprint."""
+def _statistics(payload: Mapping[str, Any]) -> dict[str, tuple[float, float]]:
+    """Give mean and standard deviation (n - 1) of what was measured, each with its standard error."""
     try:
-        if text.isascii():
-            return _spelled_again(text, _plain_decode, _plain_encode)
-    except (ValueError, TypeError, KeyError, RecursionError):
-        pass
+        pairs = Counter(payload["values"]) if "values" in payload else payload["counts"]
+        weights = {float(value): count for value, count in pairs.items()}
+        n = sum(weights.values())
+        mean = math.fsum(value * count for value, count in weights.items()) / n
+        squares = math.fsum(count * (value - mean) ** 2 for value, count in weights.items())
+        fourth = math.fsum(count * (value - mean) ** 4 for value, count in weights.items()) / n
+        fits = math.isfinite(fourth) and all(type(count) is int and count > 0 for count in weights.values())
+    except (ValueError, TypeError, ArithmeticError):
+        fits = False
+    if not fits or len(weights) != len(pairs):
+        raise _Refused("event-shape", "not a sample: nothing was measured, or not in numbers")
+    sd = math.sqrt(squares / (n - 1)) if n > 1 else 0.0
+    sd_se = math.sqrt(max(0.0, fourth - sd**4) / n) / (2 * sd) if sd else 0.0
+    return {"mean": (mean, sd / math.sqrt(n)), "sd": (sd, sd_se)}
+
+
+def _is_canonical(text: str) -> bool:
+    """Say whether a value that stands in a line is JSON, and in the one form of RFC 8785."""
+    if FLAT(text):
+        return _ascend((*KEYS(text),)) if text[0] == "{" else True
     try:
-        return _spelled_again(text, _decode, _canonical)
-    except (ValueError, TypeError, KeyError, RecursionError):
-        return None  # the slower way says what is wrong
-
-
-def _spelled_again(
-    text: str, decode: Callable[[str], tuple[Any, int]], spell: Callable[[Any], str]
-) -> tuple[tuple[str, ...], str, bool] | None:
-    payload, _ = decode(f'{{"action_id":""{text}')
-    capability, first = _quoted_and_digest(payload["capability"])
-    instruction, second = _quoted_and_digest(payload["instruction"])
-    performer, fourth = _quoted_and_digest(payload["performer"])
-    wanted, precondition = spell(payload["payload"]), spell(payload["precondition"])
-    made = (first, second, _sha256(wanted), fourth, _sha256(precondition))
-    rest = (instruction, wanted, performer, precondition, _quoted(payload["rules"]))
-    same = text == REQUEST % (capability, _sha256(UNSIGNED % made), *made, *rest)
-    return (made, payload["rules"], True) if same and wanted[0] == "{" else None
+        return _canonical(_parse(text)) == text
+    except (_Refused, ValueError, RecursionError):
+        return False
 
 
 @lru_cache(maxsize=1024)
-def _quoted_and_digest(text: str) -> tuple[str, str]:
-    return _quoted(text), _sha256(_quoted(text))
+def _ascend(keys: tuple[str, ...]) -> bool:
+    return all(map(str.__lt__, keys, keys[1:]))
 
 
 def _fingerprint(dimensions: tuple[str, ...], kind: str) -> dict[str, Any]:
@@ -978,8 +1289,18 @@ def _fingerprint(dimensions: tuple[str, ...], kind: str) -> dict[str, Any]:
     return unsigned | {"digest": _sha256(_canonical(unsigned))}
 
 
+def _digest_of(value: Any) -> str:
+    try:
+        return _sha256(_canonical(value))
+    except (ValueError, RecursionError):
+        raise _Refused("not-canonical", "what it asks for has no canonical form, so no fingerprint") from None
+
+
 def _sha256(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
+
+
+_digest_again = lru_cache(maxsize=1024)(_sha256)
 
 
 def _canonical(value: Any) -> str:
@@ -1007,89 +1328,242 @@ def _unquoted(text: str) -> str:
     return text[1:-1] if "\\" not in text else str(json.loads(text))
 
 
+def _case_of(run: str) -> str:
+    return _unquoted(run).partition("/")[2]
+
+
 # --- step 6: the world -------------------------------------------------------------------------------------
 
 
-def _world(root: str, digests: Mapping[str, str], ledger: _Ledger, found: _Findings) -> None:
-    """Hold each case's receipts against its markers, and against what the ledger allows."""
-    cases = {_unquoted(run).partition("/")[2]: case for run, case in ledger.cases.items()}
-    markers: dict[str, set[str]] = {name: set() for name in cases}
-    for path in digests:
-        if path.startswith("data/world/"):
-            _, _, name, *rest = path.split("/")
-            markers.setdefault(name, set()).update(rest[1:])
-    for name, left in markers.items():
-        case = cases.get(name, _Case(""))
-        _receipts(root, f"data/world/{name}", case, left, digests, ledger, found)
-        for marker in sorted(left):
-            found.add("receipt-missing", f"data/world/{name}/markers/{marker}", "no receipt names it")
-    for request in ledger.requests.values():
-        low, high = request.bounds
-        if not low <= request.receipts <= high:
-            allowed = f"{low}" if low == high else f"{low} to {high}"
-            message = f"the ledger allows {allowed} effects, the world shows {request.receipts}"
-            found.add("effects-outside-bounds", f"{request.case.run} {request.stream}", message)
+class _World:
+    """The receipts of all cases, each a line of who keeps it: of an effect, or of a call at its provider."""
+
+    def __init__(self, root: str, digests: Mapping[str, str], ledger: _Ledger, found: _Findings) -> None:
+        self.root, self.digests, self.ledger, self.found = root, digests, ledger, found
+        self.effects: Counter[str] = Counter()  # by stream of an action
+        self.answers: Counter[tuple[str, str]] = Counter()  # by run and key of calls
+        self.evidence: set[tuple[str, ...]] = set()  # what verdicts rest on and no receipt showed yet
+
+    def check(self) -> None:
+        """Hold each case's receipts against its markers, and against what the ledger allows."""
+        for stream, request in self.ledger.requests.items():
+            for one in request.evidence:
+                if isinstance(one, dict) and one.keys() == {"effect", "marker", "receipt"}:
+                    self.evidence.add((stream, *map(str, (one["receipt"], one["marker"], one["effect"]))))
+        cases = {_case_of(run): case for run, case in self.ledger.cases.items()}
+        markers: dict[str, set[str]] = {name: set() for name in cases}
+        for path in self.digests:
+            if path.startswith("data/world/"):
+                _, _, name, *rest = path.split("/")
+                markers.setdefault(name, set()).update(rest[1:])
+        for name, left in markers.items():
+            self.receipts(f"data/world/{name}", cases.get(name, _Case("")), left)
+            for marker in sorted(left):
+                where = f"data/world/{name}/markers/{marker}"
+                self.found.add("receipt-missing", where, "no receipt names it")
+        for stream, *_ in sorted(self.evidence):
+            self.found.add("evidence-unresolved", f"{LEDGER} {stream}", "its evidence names no receipt of it")
+        self.bounds()
+
+    def receipts(self, folder: str, case: _Case, left: set[str]) -> None:
+        """Read the receipts of one case, and take the markers that they name out of `left`."""
+        path = f"{folder}/receipts.jsonl"
+        if path not in self.digests:
+            return self.found.add("missing-file", path, "a case without effects has an empty one")
+        seen: set[str] = set()
+        asked = {(call.key, call.body) for call in case.requests if call.work}
+        for n, raw in enumerate(_read(self.root, path).splitlines(keepends=True), 1):
+            where, text = f"{path} line {n}", raw.decode("utf-8", "replace")
+            receipt = RECEIPT(text) or PROVIDED(text)
+            if receipt is None or receipt["n"] != str(n):
+                self.found.add("receipt-shape", where, "not a receipt: its fields, types, form or n differ")
+                continue
+            case.receipts += 1
+            if "hash" in receipt.groupdict():
+                if (receipt["key"], receipt["hash"]) not in asked:
+                    self.found.add(
+                        "receipt-unknown-call", where, "it names key and words of no call of its case"
+                    )
+                self.answers[case.run, receipt["key"]] += 1
+                continue
+            action, effect, name = receipt["action"], receipt["effect"], receipt["marker"]
+            marker = self.digests.get(f"{folder}/markers/{name}")
+            if marker is None:
+                self.found.add("marker-missing", where, "the marker that it names is not there")
+            elif name not in left:
+                self.found.add("marker-shared", where, "the marker that it names is an earlier receipt's")
+            elif marker != effect:
+                self.found.add("marker-differs", where, "its effect is not the SHA-256 of the marker")
+            left.discard(name)
+            self.evidence.discard((action, str(n), name, effect))
+            request = self.ledger.requests.get(action)
+            if request is None or request.call or request.case is not case:
+                self.found.add("receipt-unknown-action", where, "it names no action of this case")
+            else:
+                self.effects[action] += 1
+                request.duplicate |= effect in seen
+            seen.add(effect)
+        return None
+
+    def bounds(self) -> None:
+        """Hold what the world shows against what the ledger allows: of an action, of the calls of a key."""
+        calls: dict[tuple[str, str], list[int]] = {}
+        for stream, request in self.ledger.requests.items():
+            if request.work:
+                bounds = calls.setdefault((request.case.run, request.key), [0, 0])
+                bounds[0] += request.observed
+                bounds[1] += request.attempt
+            elif not request.call:
+                low, high = request.bounds
+                if not low <= self.effects.get(stream, 0) <= high:
+                    self.outside(low, high, self.effects[stream], f"{request.case.run} {stream}")
+        for where, (low, high) in calls.items():
+            if not low <= self.answers[where] <= high:
+                self.outside(low, high, self.answers[where], " ".join(where))
+
+    def outside(self, low: int, high: int, shown: int, where: str) -> None:
+        allowed = f"{low}" if low == high else f"{low} to {high}"
+        message = f"the ledger allows {allowed} effects, the world shows {shown}"
+        self.found.add("effects-outside-bounds", where, message)
 
 
-def _receipts(
-    root: str, folder: str, case: _Case, left: set[str], digests: Mapping[str, str], ledger: _Ledger,
-    found: _Findings,
-) -> None:  # fmt: skip
-    """Read the receipts of one case, and take the markers that they name out of `left`."""
-    path = f"{folder}/receipts.jsonl"
-    if path not in digests:
-        return found.add("missing-file", path, "a case without effects has an empty one")
-    seen: set[str] = set()
-    for n, raw in enumerate(_read(root, path).splitlines(keepends=True), 1):
-        where = f"{path} line {n}"
-        receipt = RECEIPT.fullmatch(raw.decode("utf-8", "replace"))
-        if receipt is None or receipt[4] != str(n):
-            found.add("receipt-shape", where, "not a receipt: its fields, types, form or n differ")
-            continue
-        action, effect, name, _ = receipt.groups()
-        marker = digests.get(f"{folder}/markers/{name}")
-        if marker is None:
-            found.add("marker-missing", where, "the marker that it names is not there")
-        elif name not in left:
-            found.add("marker-shared", where, "the marker that it names belongs to an earlier receipt")
-        elif marker != effect:
-            found.add("marker-differs", where, "its effect is not the SHA-256 of the marker")
-        left.discard(name)
-        request = ledger.requests.get(action)
-        if request is None or request.call or request.case is not case:
-            found.add("receipt-unknown-action", where, "it names no action of this case")
-        else:
-            request.receipts += 1
-            request.duplicate |= effect in seen
-        seen.add(effect)
-        case.receipts += 1
-    return None
+# --- step 7: the results: the forms of rows ----------------------------------------------------------------
+
+Row = dict[str, Any]
+TINY = 1e-12
+LABELS = ("source-inspected", "regression-tested", "demo", "pinned run")
+ACTIONS_ROW = {
+    "case": str, "revision": str, "requests": int, "statuses": list, "reused_from": list, "raised": list,
+    "effects_ledger": [int], "effects_world": int, "effects_summary": int, "labels": list,
+    "event_kinds": list, "provider_calls": int, "notes": [str], "evidence_label": LABELS,
+}  # fmt: skip
+WORK_ROW = {
+    "case": str, "stage": _MAYBE_TEXT, "provider_effect": _MAYBE_TEXT, "next_operation": str,
+    "duplicate_risk": (bool, type(None)), "receipts": int, "events": int, "then": _MAYBE_TEXT,
+    "outcome": _MAYBE_TEXT, "receipts_after": int, "events_after": int, "evidence_label": LABELS,
+}  # fmt: skip
 
 
-# --- step 7: the results -----------------------------------------------------------------------------------
-
-
-def _row(case: _Case) -> dict[str, Any]:
-    """Work the row of a case out from ledger and world."""
-    bounds = [request.bounds for request in case.requests]
+def _facts(case: _Case) -> Row:
+    """Work out what ledger and world say of the requests of any case."""
+    requests = case.requests
+    bounds = [request.bounds for request in requests]
+    links = [request.reused_from for request in requests]
     return {
-        "requests": len(case.requests),
-        "statuses": [request.status for request in case.requests],
-        "reused_from": [request.reused_from and _unquoted(request.reused_from) for request in case.requests],
+        "requests": len(requests),
+        "statuses": [request.status for request in requests],
+        "reused_from": [link and _unquoted(link) for link in links],
         "effects_ledger": [sum(low for low, _ in bounds), sum(high for _, high in bounds)],
         "effects_world": case.receipts,
         "effects_summary": case.receipts,
-        "labels": [request.label for request in case.requests],
+        "labels": [request.label for request in requests],
         "event_kinds": case.kinds,
         "provider_calls": case.provider_calls,
     }
 
 
-def _compare_results(
-    results: dict[str, Any], truths: Mapping[str, dict[str, Any]], ledger: _Ledger, found: _Findings
-) -> dict[str, Any]:
-    """Compare each row with the one worked out; give what the protocol is compared with."""
+def _actions_row(row: Row, case: _Case, facts: Row) -> Row:
+    """Add what reached the callers; of an orphan the ledger cannot know it."""
+    fits = len(row["raised"]) == len(case.requests) and not any(
+        (name == "IdempotencyConflictError") != request.conflict
+        or (name is not None and request.status is not None)
+        for name, request in zip(row["raised"], case.requests, strict=True)
+    )
+    return facts | {"raised": row["raised"] if fits else None}
+
+
+# The newest of these events of a call says how far it came, what the provider did, and what is in order.
+STAGES = {
+    CALLED: ("requested", "none", "start_call"),
+    SENT: ("manifest_recorded", "none", "start_call"),
+    TRIED: ("effect_unknown", "unknown", "reconcile_effect"),
+    **dict.fromkeys((OBSERVED, READ, NOT_RETRIED, ATTEMPT_OVER, STATUS_DECIDED),
+                    ("observed", "observed", "reinterpret")),
+    CALL_COMPLETED: ("completed", "observed", "none"),
+    CALL_REFUSED: ("refused", "none", "none"),
+}  # fmt: skip
+BEFORE_A_CALL = {NOT_COMPILED: "fix_inputs", COMPILED: "start_call"}  # anything else: recompile
+FOLLOW_UPS = {RESUMED: "resume", OPENED: "naive-restart"}  # by the next process's first event
+IN_ORDER = {"resume": "start_call", "reinterpret": "reinterpret"}
+
+
+def _work_row(row: Row, case: _Case, _: Row) -> Row:
+    """Work out how far the first process came (what was recorded by its actor), and what the next one did."""
+    here = next((n for n, step in enumerate(case.trace) if step[0] != case.trace[0][0]), len(case.trace))
+    before, after = case.trace[:here], case.trace[here:]
+    calls = [step[2] for step in before if step[1] == CALLED]
+    requests = dict(zip(case.streams, case.requests, strict=True))
+    if calls:
+        last = next(kind for _, kind, stream in reversed(before) if stream == calls[-1] and kind in STAGES)
+        stage, effect, then = STAGES[last]
+        if last == CALL_COMPLETED and requests[calls[-1]].reused_from:
+            effect = "none"  # it was answered from the record
+    else:
+        stage, effect, then = None, None, BEFORE_A_CALL.get(before[-1][1], "recompile")
+    if after:
+        follow_up: str | None = FOLLOW_UPS.get(after[0][1], "reinterpret")
+        outcome = getattr(requests.get(after[-1][2]), "status", None)
+    else:  # nothing was done, or it was refused, which leaves no trace but has a reason
+        follow_up = row["then"] if row["then"] in IN_ORDER else None
+        in_order = IN_ORDER.get(follow_up or "", then) == then
+        refused = f"refused: {'request_body_hash' if in_order else then}"
+        outcome = refused if follow_up and not (in_order and follow_up == "reinterpret") else None
+    return {
+        "stage": stage,
+        "provider_effect": effect,
+        "next_operation": then,
+        "duplicate_risk": None if stage is None else effect == "unknown",
+        "receipts": case.receipts - sum(kind == OBSERVED for _, kind, _ in after),
+        "events": len(before),
+        "then": follow_up,
+        "outcome": outcome,
+        "receipts_after": case.receipts,
+        "events_after": len(case.kinds),
+    }
+
+
+def _is_samples_row(row: Row) -> bool:
+    return row.get("evidence_label") in LABELS and all(re.fullmatch("[a-z0-9_]+", name) for name in row)
+
+
+def _samples_row(row: Row, case: _Case, _: Row) -> Row:
+    """Work the statistics out that a row gives; a quantity that was recorded has to be in it."""
+    truth: Row = {}
+    missing = dict(case.samples)
+    for name, said in row.items():
+        quantity, statistic = name.rpartition("_")[::2]
+        if name in case.samples:
+            quantity, statistic = name, "mean"
+        elif not isinstance(said, dict) and statistic not in ("mean", "sd"):
+            continue  # a parameter
+        value, se = case.samples.get(quantity, {}).get(statistic, (math.nan, math.nan))
+        known = {"sampled": value, "se": se} if isinstance(said, dict) else {"": value}
+        given = said if isinstance(said, dict) else {"": said}
+        near = given.keys() - {"closed_form"} == known.keys() and all(
+            type(given[part]) in (int, float)
+            and math.isclose(given[part], wanted, rel_tol=1e-9, abs_tol=TINY)
+            for part, wanted in known.items()
+        )
+        truth[name] = said if near else known
+        missing.pop(quantity, None)
+    return truth | missing
+
+
+# To add a form, add it here: does a row of a case have it, and what should its fields be (from the row as it
+# is, the case, and the facts of any case). Where it needs events of no request: `_Ledger.without_request`.
+FORMS: dict[str, tuple[Callable[[Row, _Case], bool], Callable[[Row, _Case, Row], Row]]] = {
+    "actions": (lambda row, case: _shaped(row, ACTIONS_ROW) and not case.samples, _actions_row),
+    "work": (lambda row, case: _shaped(row, WORK_ROW) and bool(case.trace), _work_row),
+    "samples": (lambda row, case: _is_samples_row(row) and bool(case.samples), _samples_row),
+}
+
+
+def _compare_results(results: Row, truths: Mapping[str, Row], ledger: _Ledger, found: _Findings) -> Row:
+    """Compare each row with what it should be; give what the protocol is compared with."""
     if not results:
+        return {}
+    if not all(type(row.get("case")) is str for row in results["rows"]):
+        found.add("document-shape", RESULTS, "it has a row without a case")
         return {}
     lesson, revision = results["lesson"], results["revision"]
     if {request.rules for request in ledger.requests.values()} - {revision}:
@@ -1099,24 +1573,22 @@ def _compare_results(
         found.add("cases-differ", RESULTS, "its cases are not those of the ledger")
     for run, row in runs.items():
         case, where = ledger.cases.get(run, _Case(run)), f"{RESULTS} case {row['case']!a}"
-        truth = {"revision": revision, **(truths.get(run) or _row(case))}
-        for name, value in truth.items():
-            if row[name] == value:
+        truth = next((truth for fits, truth in FORMS.values() if fits(row, case)), None)
+        if truth is None:
+            found.add("document-shape", where, "it has the fields and types of no form of row")
+            continue
+        facts = {"revision": revision, **(truths.get(run) or _facts(case))}
+        for name, value in truth(row, case, facts).items():
+            said = row.get(name)
+            if said == value:
                 continue
-            if name == "event_kinds" and row[name][: len(value)] == value:
-                found.add("tail-missing", where, "its event_kinds go on where the ledger ends")
+            goes_on = name == "event_kinds" and said[: len(value)] == value
+            if goes_on or (name == "events_after" and said > value):
+                found.add("tail-missing", where, f"its {name} go on where the ledger ends")
             else:
                 code = f"row-{name.replace('_', '-')}"
                 found.add(code, where, f"its {name} is not what ledger and world show")
-        pairs = zip(row["raised"], case.requests, strict=False)
-        wrong = [  # only an orphan's exception cannot be known from the ledger
-            (name == "IdempotencyConflictError") != request.conflict
-            or (name is not None and request.status is not None)
-            for name, request in pairs
-        ]
-        if len(row["raised"]) != len(case.requests) or any(wrong):
-            found.add("row-raised", where, "its raised is not what the ledger shows")
-    raised = {run: row["raised"] for run, row in runs.items()}
+    raised = {run: row.get("raised") for run, row in runs.items()}
     return {"lesson": lesson, "revision": revision, "raised": raised}
 
 
@@ -1124,9 +1596,8 @@ def _compare_results(
 
 
 def _compare_protocol(
-    protocol: dict[str, Any], said: dict[str, Any], truths: Mapping[str, dict[str, Any]], ledger: _Ledger,
-    found: _Findings,
-) -> None:  # fmt: skip
+    protocol: Row, said: Row, truths: Mapping[str, Row], ledger: _Ledger, found: _Findings
+) -> None:
     """Compare what was planned and expected with what ledger, world and results show."""
     if not protocol or not said:
         return
@@ -1141,22 +1612,31 @@ def _compare_protocol(
         if run not in said["raised"]:
             continue
         case, where = ledger.cases.get(run, _Case(run)), f"{PROTOCOL} case {plan['case']!a}"
-        seen = (truths.get(run) or _row(case)) | {"raised": said["raised"][run]}
-        planned, expected = plan["requests"], plan["expected"]
-        asked: Iterable[dict[str, Any]] = (
-            {"id": _unquoted(one.stream), "kind": "call" if one.call else "action", "key": _unquoted(one.key)}
-            for one in case.requests
-        )
-        if plan["marked"]:  # the order of threads and processes is nobody's promise
-            asked, planned = sorted(asked, key=_dump), sorted(planned, key=_dump)
+        asked, planned, expected = _asked(case), plan["requests"], plan["expected"]
+        seen = dict(truths.get(run) or _facts(case))
+        raised = said["raised"][run]
+        seen["raised"] = expected["raised"] if raised is None else raised  # not every form says it
+        if plan["marked"]:
             allowed = all(status in expected["statuses"] for status in seen["statuses"])
-            seen = {**expected, "requests": seen["requests"], "effects_world": seen["effects_world"]}
-            seen["statuses"] = expected["statuses"] if allowed else None
-        if len(planned) != len(case.requests) or any(map(operator.ne, asked, planned)):
+            seen |= {"raised": expected["raised"], "statuses": expected["statuses"] if allowed else None}
+        if "threads" in plan["marked"]:  # their order is nobody's promise, nor which of them is replayed
+            asked, planned = sorted(asked, key=_dump), sorted(planned, key=_dump)
+            seen["reused_from"] = expected["reused_from"]
+        if asked != planned:
             found.add("requests-differ", where, "the requests in the ledger are not those that were planned")
         for name, value in expected.items():
             if seen[name] != value:
                 found.add(f"expected-{name.replace('_', '-')}", where, f"its {name} is not what was expected")
+
+
+def _asked(case: _Case) -> list[Row]:
+    """Give the requests of a case as a protocol names them."""
+    names = json.loads(f"[{','.join(case.streams)}]")
+    keys = json.loads(f"[{','.join([request.key for request in case.requests])}]")
+    kinds = ["call" if request.call else "action" for request in case.requests]
+    return [
+        {"id": name, "kind": kind, "key": key} for name, kind, key in zip(names, kinds, keys, strict=True)
+    ]
 
 
 # --- the command -------------------------------------------------------------------------------------------

@@ -15,6 +15,7 @@ def test_every_error_code_of_the_runtime_is_known_to_the_verifier() -> None:
     recorded = {
         code
         for path in sources
+        if "action.completed" in path.read_text(encoding="utf-8") or path.stem in ("outcomes", "stages")
         for code in re.findall(r'"code": "([a-z-]+)"', path.read_text(encoding="utf-8"))
     }
 
