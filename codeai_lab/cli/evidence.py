@@ -15,8 +15,6 @@ Not here: what is checked (`prove.verify`), how each corruption works (`prove.co
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -38,33 +36,25 @@ if TYPE_CHECKING:
     type=click.Path(path_type=Path),
     help="The folder that becomes the bundle.",
 )
-@click.option("--revision", metavar="R", default="lab", show_default=True, help="The rule set to play under.")
+@click.option("--revision", metavar="R", help="The rule set to play under; lab, where a lesson has several.")
 @click.option(
     "--notebook", metavar="FILE", type=click.Path(path_type=Path), help="An executed notebook to put into it."
 )
-def freeze(lesson: str, to: Path, revision: str, notebook: Path | None) -> None:
-    """Play LESSON and write the run as an evidence bundle."""
-    from codeai_lab.lessons.freezing_calls import LESSON, freeze_working_state, require_revision
+def freeze(lesson: str, to: Path, revision: str | None, notebook: Path | None) -> None:
+    """Play LESSON and write the run as an evidence bundle.
 
-    if lesson == LESSON:
-        require_revision(revision)
-        play: Callable[..., str] = freeze_working_state
-    else:
-        play = _freezing(lesson, revision)
+    Lessons: those of requests, working-state, film-recovery, and those that are sampled.
+    """
+    from codeai_lab.lessons.freezable import freezable
+
+    chosen = freezable(lesson)
+    rules = chosen.rules_named(revision)
     if notebook is not None and not notebook.is_file():
         raise BundleError(f"There is no notebook called {notebook.name}.")
-    with progress(f"{lesson} under {revision}") as advance:
-        digest = play(to, notebook=notebook, progress=lambda case: advance(case, 0, 0))
-    click.echo(f"{to.name} holds {lesson} under {revision}.")
+    with progress(f"{lesson} under {rules}") as advance:
+        digest = chosen.freeze(rules, to, notebook, advance)
+    click.echo(f"{to.name} holds {lesson} under {rules}.")
     click.echo(f"Keep its digest somewhere else: {digest}")
-
-
-def _freezing(lesson: str, revision: str) -> Callable[..., str]:
-    from codeai_lab.lessons import lesson_named
-    from codeai_lab.lessons.freezing import freeze_lesson
-    from codeai_lab.run.revisions import revision_named
-
-    return partial(freeze_lesson, lesson_named(lesson), revision_named(revision))
 
 
 @click.command()

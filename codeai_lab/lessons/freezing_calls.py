@@ -23,7 +23,6 @@ from pathlib import Path
 from typing import Any
 
 from codeai_lab import __version__
-from codeai_lab.errors import RefusedRequestError
 from codeai_lab.lessons import working_state as lesson
 from codeai_lab.prove.bundle import describe, environment, freeze
 
@@ -65,18 +64,6 @@ def freeze_working_state(
             readme=describe(planned, producer=PRODUCER),
             producer=PRODUCER,
             notebook=notebook,
-        )
-
-
-def require_revision(name: str) -> None:
-    """Refuse any rule set but the one under which the chain of calls is recorded.
-
-    Raises: RefusedRequestError (definite).
-    """
-    if name != REVISION:
-        raise RefusedRequestError(
-            f"The chain of calls of {LESSON} is recorded under the rules {REVISION} alone; freeze it without "
-            "--revision."
         )
 
 

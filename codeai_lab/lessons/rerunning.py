@@ -16,7 +16,7 @@ Always true:
   RE3. The ledger's lines are compared too, byte for byte, for the cases that are not marked. The verdict does
        not depend on it. Lines behind a marked case may differ with it, by their place in the chain.
 
-Not here: the rule of comparison (`prove.compare`), playing and freezing (`lessons.playing`, `.freezing`).
+Not here: the rule of comparison (`prove.compare`), playing and freezing (`lessons.freezable`).
 """
 
 from __future__ import annotations
@@ -26,16 +26,13 @@ import json
 import tempfile
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
-from itertools import count
 from pathlib import Path
 from typing import Any
 
-from codeai_lab.errors import BundleError
-from codeai_lab.lessons import LESSONS
-from codeai_lab.lessons.freezing import freeze_lesson
+from codeai_lab.errors import BundleError, RefusedRequestError
+from codeai_lab.lessons.freezable import freezable
 from codeai_lab.prove.compare import Compared, Run, Verdict, allowed_statuses, compare
 from codeai_lab.prove.verify import CannotVerify, Finding, verify
-from codeai_lab.run.revisions import REVISIONS
 
 ABOUT_ROWS = ("row-", "expected-")
 PLAYED = ("ledger_id", "seed")
@@ -90,13 +87,8 @@ def rerun(bundle: Path, progress: Progress | None = None) -> Rerun:
     planned = _planned_here(bundle, protocol)
     cases = planned["cases"]
     with tempfile.TemporaryDirectory(prefix="codeai-lab-") as scratch:
-        done, again = count(), Path(scratch) / "again"
-        freeze_lesson(
-            LESSONS[protocol["lesson"]],
-            REVISIONS[protocol["revision"]],
-            again,
-            progress=None if progress is None else lambda case: progress(case, next(done), len(cases)),
-        )
+        again = Path(scratch) / "again"
+        freezable(protocol["lesson"]).freeze(protocol["revision"], again, None, progress)
         before, now = _Ledger(bundle), _Ledger(again)
         compared = compare(
             _run(bundle, before),
@@ -130,9 +122,13 @@ def _findings_about_rows(bundle: Path) -> tuple[Finding, ...]:
 def _planned_here(bundle: Path, protocol: Mapping[str, Any]) -> dict[str, Any]:
     """Give the protocol that this program would freeze, and refuse a bundle that planned something else."""
     lesson, revision = protocol["lesson"], protocol["revision"]
-    if lesson not in LESSONS or revision not in REVISIONS:
-        raise BundleError(f"{bundle.name} cannot be played again: its lesson or rules are not known here.")
-    planned = LESSONS[lesson].protocol(revision)
+    try:
+        here = freezable(lesson)
+        planned: dict[str, Any] = json.loads(json.dumps(here.protocol(here.rules_named(revision))))
+    except RefusedRequestError:
+        raise BundleError(
+            f"{bundle.name} cannot be played again: its lesson or rules are not known here."
+        ) from None
     if why := _other_plan(planned, protocol):
         raise BundleError(
             f"{bundle.name} cannot be played again: {why} in its protocol and in the lesson {lesson} here."

@@ -34,7 +34,7 @@ from codeai_lab.prove import verify
 
 INDEX_FORMAT = "codeai-lab-index-v1"
 ENVIRONMENT_FORMAT = "codeai-lab-environment-v1"
-PACKAGES = ("codeai_lab", "duckdb", "rfc8785", "filelock")
+PACKAGES = ("codeai_lab", "duckdb", "rfc8785", "filelock", "numpy")
 TAG_FILES = ("README.md", "bag-info.txt", "bagit.txt", "manifest-sha256.txt")
 DIGEST = re.compile(r"[0-9a-f]{64}")
 

@@ -10,7 +10,8 @@ Always true:
   CM1. Fields equal: same. Fields differ, versions equal: differs, by field with both values. Fields and
        versions differ: not comparable, by version with both values. Other versions are noted on each verdict.
   CM2. A case marked `threads` or `processes` is compared by requests, effects and the statuses that each key
-       may have; the order in which its walks came is nobody's promise.
+       may have; the order in which its walks came is nobody's promise. A row without statuses is compared
+       whole.
   CM3. Values are compared as JSON: true is not 1, and a field that one side lacks differs.
 
 Not here: playing again (`lessons.rerunning`), whether the frozen side holds together (`prove.verify`).
@@ -91,7 +92,7 @@ def compare(frozen: Run, again: Run, *, marked: Mapping[str, Allowed]) -> tuple[
     for case in {**before, **now}:
         if case not in before or case not in now:
             fields = _differing(*({"case": case} if case in rows else {} for rows in (before, now)))
-        elif case in marked:
+        elif case in marked and "statuses" in before[case] and "statuses" in now[case]:
             fields = _differing_marked(
                 marked[case], (before[case], now[case]), [run.keys[case] for run in (frozen, again)]
             )

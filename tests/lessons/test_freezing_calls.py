@@ -63,7 +63,7 @@ def test_there_is_one_rule_set_to_freeze_it_under(tmp_path: Path) -> None:
     run = CliRunner().invoke(cli, ["freeze", "working-state", *to, "--revision", "88d1291"])
 
     assert isinstance(run.exception, RefusedRequestError)
-    assert "without --revision" in str(run.exception)
+    assert "leave the rules out, or name one of: lab" in str(run.exception)
     assert not (tmp_path / "bundle").exists()
 
 

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from codeai_lab.errors import BundleError
-from codeai_lab.lessons import LESSONS, RETRY_EFFECTS, rerunning
+from codeai_lab.lessons import LESSONS, RETRY_EFFECTS, freezable
 from codeai_lab.lessons.cases import Ask, Case, Expected, Lesson
 from codeai_lab.lessons.freezing import freeze_lesson
 from codeai_lab.lessons.playing import Table
@@ -45,7 +45,7 @@ def copy(frozen: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Copy:
         assert (lesson, rules) == (RETRY_EFFECTS, LAB)
         shutil.copytree(frozen, to)
 
-    monkeypatch.setattr(rerunning, "freeze_lesson", as_before)
+    monkeypatch.setattr(freezable, "freeze_lesson", as_before)
     shutil.copytree(frozen, tmp_path / "copy")
     return Copy(tmp_path / "copy")
 
@@ -153,7 +153,7 @@ def test_what_is_wrong_elsewhere_stops_a_rerun(
 ) -> None:
     """RE1: files, digests, chain, events and world; one sentence with the finding, and nothing is played."""
     corrupt(frozen, kind, tmp_path / "damaged")
-    monkeypatch.setattr(rerunning, "freeze_lesson", None)
+    monkeypatch.setattr(freezable, "freeze_lesson", None)
 
     with pytest.raises(BundleError) as refused:
         rerun(tmp_path / "damaged")
