@@ -5,7 +5,7 @@
 Idea: one command makes what it needs in a scratch folder, measures question by question, and prints one
 table. Exit status 0: every judged row holds; 1: one does not.
 
-Not here: the measuring (`acting`, `opening`, `verifying`, `starting`), the arithmetic of it (`rounds`).
+Not here: the measuring (a module for each question), its arithmetic (`rounds`).
 """
 
 from __future__ import annotations
@@ -21,11 +21,33 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
-from benchmarks import acting, old_keys, opening, scratch, starting, verifying
+from benchmarks import (
+    acting,
+    contention,
+    duplicates,
+    old_keys,
+    opening,
+    overload,
+    scratch,
+    starting,
+    stepping,
+    verifying,
+)
 from benchmarks.peer import Peer, has_dbos
 from benchmarks.rounds import Row
 
-QUESTIONS = ("acting", "old-keys", "opening", "rebuilding", "verifying", "starting")
+QUESTIONS = (
+    "acting",
+    "old-keys",
+    "opening",
+    "rebuilding",
+    "verifying",
+    "starting",
+    "stepping",
+    "contention",
+    "duplicates",
+    "overload",
+)
 NEEDS_MANY_EVENTS = {"old-keys", "opening", "rebuilding", "verifying"}
 
 
@@ -51,6 +73,15 @@ def main() -> int:
                 rows += _shown(acting.fresh_and_replay(place, rounds=short, peer=peer))
             elif question == "starting":
                 rows += _shown(starting.starting(rounds=max(5, short // 20)))
+                rows += _shown(starting.importing(rounds=max(5, short // 40)))
+            elif question == "stepping":
+                rows += _shown(stepping.stepping(rounds=max(5, short // 20)))
+            elif question == "contention":
+                rows += _shown(contention.contention(rounds=max(3, short // 100)))
+            elif question == "overload":
+                rows += _shown(overload.overload(rounds=max(5, short // 40)))
+            elif question == "duplicates":
+                rows += _shown(duplicates.duplicates(rounds=max(5, short // 20)))
             elif made is not None and question == "old-keys":
                 rows += _shown(old_keys.old_keys(place, made, rounds=short))
             elif made is not None and question == "opening":
