@@ -27,6 +27,10 @@ from codeai_lab.lessons import working_state as lesson
 from codeai_lab.prove.bundle import describe, environment, freeze
 
 PRODUCER = f"codeai_lab {__version__}"
+OF_CALLS = (
+    "What the provider itself kept of each request (`data/world/`): receipts in a log of its own process, "
+    "not the ledger's."
+)
 LESSON, REVISION = lesson.LESSON, "lab"
 
 
@@ -61,7 +65,7 @@ def freeze_working_state(
                 "rows": [row | {"evidence_label": "pinned run"} for row in rows],
             },
             environment=environment(),
-            readme=describe(planned, producer=PRODUCER),
+            readme=describe(planned, producer=PRODUCER, world=OF_CALLS),
             producer=PRODUCER,
             notebook=notebook,
         )

@@ -51,6 +51,12 @@ from codeai_lab.store.ledger import DuckDBLedger
 PRODUCER = f"codeai_lab {__version__}"
 RULES = "sampled"  # no rule set of the runtime takes part
 STARTED_AT_US = 1_796_083_200_000_000  # 2026-12-01; no clock is read
+NO_WORLD = (
+    "What was measured, value by value or as how often each came, is in the ledger; there is no world here."
+)
+LIMITS = (
+    "That a closed form or a parameter in a row is right: the verifier works out what was sampled, no more."
+)
 CONTENDING = (10, 50, 100)
 MEASURES: Mapping[str, Callable[..., list[Measured]]] = {
     "backoff": partial(backoff_measured, clients=200),
@@ -104,8 +110,8 @@ def freeze_samples(
                 "producer": {"name": "codeai_lab", "version": __version__},
                 "rows": [{**one.row, "case": one.case, "evidence_label": "pinned run"} for one in measured],
             },
-            environment=environment(),
-            readme=describe(planned, producer=PRODUCER),
+            environment=environment(*(_driven() if lesson == "libraries" else ())),
+            readme=describe(planned, producer=PRODUCER, world=NO_WORLD, limits=LIMITS),
             producer=PRODUCER,
             notebook=notebook,
         )
@@ -131,6 +137,11 @@ def protocol(lesson: str) -> dict[str, Any]:
             for case in _cases(lesson)
         ],
     }
+
+
+def _driven() -> list[str]:
+    """Name the libraries whose loops are driven: their versions decide what is measured."""
+    return sorted({entry.library for entry in CATALOGUE if entry.drive is not None})
 
 
 def _cases(lesson: str) -> list[str]:

@@ -135,10 +135,14 @@ def write_index(path: Path, bundles: Mapping[str, str]) -> None:
     Path(path).write_bytes(_document({"format": INDEX_FORMAT, "bundles": dict(bundles)}))
 
 
-def environment() -> dict[str, Any]:
-    """Say where this runs: versions and the kind of machine, no path and no host."""
+def environment(*others: str) -> dict[str, Any]:
+    """Say where this runs: versions and the kind of machine, no path and no host.
+
+    Args:
+        others: packages that the run depends on besides the usual ones; left out where not installed.
+    """
     packages = {}
-    for name in PACKAGES:
+    for name in (*PACKAGES, *others):
         with contextlib.suppress(importlib.metadata.PackageNotFoundError):
             packages[name] = importlib.metadata.version(name)
     return {
@@ -151,8 +155,22 @@ def environment() -> dict[str, Any]:
     }
 
 
-def describe(protocol: Mapping[str, Any], *, producer: str) -> str:
-    """Write the README of a bundle: what it establishes, what it does not, and how to check it."""
+OF_EFFECTS = (
+    "What the world itself kept of each effect (`data/world/`): receipts and marker files that the effect "
+    "wrote, not the ledger."
+)
+
+
+def describe(
+    protocol: Mapping[str, Any], *, producer: str, world: str = OF_EFFECTS, limits: str | None = None
+) -> str:
+    """Write the README of a bundle: what it establishes, what it does not, and how to check it.
+
+    Args:
+        world: what is said of the world in it, in one sentence or two.
+        limits: what else the bundle does not establish.
+    """
+    more = "" if limits is None else f"- {limits}\n"
     cases = "\n".join(f"- `{case['case']}`: {case['question']}" for case in protocol["cases"])
     return f"""\
 # Evidence: {protocol["lesson"]} under the rules `{protocol["revision"]}`
@@ -164,8 +182,7 @@ Written by {producer}. The cases, fixed before the run in `data/protocol.json`:
 ## What it establishes
 
 - What the ledger recorded, line by line (`data/ledger.jsonl`), each line chained to the one before.
-- What the world itself kept of each effect (`data/world/`): receipts and marker files that the \
-effect wrote, not the ledger.
+- {world}
 - That the summary (`data/results.json`) follows from these two, and is what was expected.
 
 ## What it does not establish
@@ -177,7 +194,7 @@ together with what
 shows, with chain, results
   and digests all rewritten, cannot be told from inside.
 - When it ran, on whose machine, and that whoever wrote it is who they say.
-
+{more}
 ## Check it
 
     python -I -S data/verify.py .
