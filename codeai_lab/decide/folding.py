@@ -19,12 +19,13 @@ Not here: what a state holds (`decide.trajectory`), what is done next (`decide.m
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 from codeai_lab.decide.checkpoints import COMMITTED, Loaded, newest_valid_checkpoint
-from codeai_lab.decide.plan import PLAN, Budget, NodeStatus, Plan, Proposal, Role, Route
-from codeai_lab.decide.repair import ErrorKind
+from codeai_lab.decide.plan import PLAN, Budget, NodeStatus, Plan, Proposal, Rejection, Role, Route
+from codeai_lab.decide.repair import ErrorKind, WayOn
 from codeai_lab.decide.states import EvidenceState, FailedCall, RequestState, WorkingState
 from codeai_lab.decide.trajectory import Call, TrajectoryLimits, TrajectoryState
 from codeai_lab.records import Event
@@ -66,6 +67,7 @@ class _Fold:
         self.fallbacks: dict[tuple[str, str], Event] = {}
         self.accepted: dict[str, Event] = {}
         self.tries: dict[tuple[str, str], int] = {}
+        self.awaiting: dict[str, tuple[WayOn, ...]] = {}
         self.failure: Call | None = None
         self.started = {event.payload["call_id"]: _call(event) for event in events if _starts(event)}
 
@@ -86,9 +88,14 @@ class _Fold:
             self._exclude(said["node"], said["film_id"])
         elif event.kind == "evidence.withheld":
             self._withhold(said["node"], said["film_id"])
+        elif event.kind == "proposal.rejected" and said["reason"] == Rejection.REPEATS_REFUSED_INPUT:
+            self._still_failed(said["proposal"])
         elif event.kind == "node.unresolved":
             self.status[said["node"]] = NodeStatus.UNRESOLVED
+            self.awaiting[said["node"]] = tuple(map(WayOn, said["choices"]))
             self.failure = None
+        elif event.kind == "way.chosen":
+            self._chosen(said["node"], WayOn(said["way"]), said["query"])
         elif event.kind in _ANSWERS:
             self._answered(event)
 
@@ -126,6 +133,7 @@ class _Fold:
                 event.payload["proposal"] for event in self.events if event.kind == "proposal.rejected"
             ),
             tries=self.tries,
+            awaiting=self.awaiting,
             failure=self.failure,
             refused=frozenset(
                 self.started[said["call_id"]].proposal.key
@@ -166,6 +174,28 @@ class _Fold:
             self.fallbacks[node, event.payload["role"]] = event
             self.routes[node, event.payload["role"]] = Route(**event.payload["new"])
 
+    def _still_failed(self, proposal: Mapping[str, Any]) -> None:
+        """A revision that repeats what was refused leaves the failure as it was, and has spent a repair."""
+        key = Proposal(**{**proposal, "role": Role(proposal["role"])}).key
+        failed = [event.payload for event in self.events if event.kind == "call.failed"]
+        same = [one for one in failed if self.started[one["call_id"]].proposal.key == key]
+        if same:
+            self.failure = replace(self.started[same[-1]["call_id"]], error=same[-1]["error"])
+
+    def _chosen(self, node: str, way: WayOn, query: str | None) -> None:
+        """Take what a person chose for a film that stayed missing; only a question may leave it waiting."""
+        ways = self.awaiting.pop(node, ())
+        if way is WayOn.ASK and query is None:
+            self.awaiting[node] = tuple(other for other in ways if other is not WayOn.ASK)
+        elif way is not WayOn.REPORT_MISSING:
+            self.status[node] = NodeStatus.OPEN
+            self.tries = {at: times for at, times in self.tries.items() if at[0] != node}
+            self._set_aside(node, *Role)
+        if query is not None and self.plan is not None:
+            at = node, str(Role.SEARCH)
+            in_force = self.routes.get(at, self.plan.node(node).route)
+            self.routes[at] = replace(in_force, arguments={"query": query})
+
     def _exclude(self, node: str, film_id: str) -> None:
         self.excluded[node] = (*self.excluded.get(node, ()), film_id)
         self._set_aside(node, Role.FETCH, Role.QUOTE)
@@ -174,6 +204,7 @@ class _Fold:
         reopened = (node, *(self.plan.dependents(node) if self.plan else ()))
         self.evidence = self.evidence.without(reopened)
         for name in reopened:
+            self.awaiting.pop(name, None)
             self.status[name] = NodeStatus.OPEN
             self._set_aside(name, *Role)
         if film_id is not None:

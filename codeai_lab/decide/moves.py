@@ -15,8 +15,10 @@ Always true:
   MV2. Each kind of trying again ends: by its own limit, and by the budget.
   MV3. A failure that may pass and has used its limits pauses the trajectory; it changes no conclusion.
   MV4. A node that nothing can serve is left unresolved, the verified ones as they are.
+  MV5. A revision that repeats what was refused spends a repair, as one that fails does.
 
-Not here: the three policies after a pause (`decide.recovery`), carrying a move out (`run.trajectory`).
+Not here: the three policies after a pause (`decide.recovery`), the ways around a missing film
+(`decide.ways`), carrying a move out (`run.trajectory`).
 """
 
 from __future__ import annotations
@@ -31,6 +33,7 @@ from codeai_lab.decide.plan import PLAN, NodeStatus, PlanNode, Proposal, Role, R
 from codeai_lab.decide.repair import AfterFailure, ErrorKind, Failure, Limits, decide_repair
 from codeai_lab.decide.states import Evidence
 from codeai_lab.decide.trajectory import Call, TrajectoryState
+from codeai_lab.decide.ways import missing_film
 
 PLANNER = "planner"  # who provides the calls that think: plan, quote, compare
 
@@ -67,6 +70,8 @@ def next_move(state: TrajectoryState) -> Move:
         return Move(act=Act.OVER)
     if state.failure is not None:
         return after_failure(state, state.failure)
+    if (missing := missing_film(state)) is not None:
+        return Move(act=Act.PAUSE, node=missing, why="a person chooses what is done about the missing film")
     if state.plan is None:
         given_up = state.working.status.get(PLAN) is NodeStatus.UNRESOLVED
         return Move(act=Act.COMPLETE) if given_up else _plan(state)

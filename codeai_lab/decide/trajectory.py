@@ -22,6 +22,7 @@ from typing import Any
 from codeai_lab.decide.acceptance import Acceptance
 from codeai_lab.decide.checkpoints import Loaded
 from codeai_lab.decide.plan import Plan, Proposal, Role, Route
+from codeai_lab.decide.repair import WayOn
 from codeai_lab.decide.states import EvidenceState, RequestState, WorkingState
 from codeai_lab.records import Event
 
@@ -39,6 +40,7 @@ class TrajectoryLimits:
             another search may be tried by itself after that.
         standby: provider -> who stands in for it.
         acceptance: tool -> the least score of a candidate that it finds.
+        asks: where a film stays missing, a person chooses how to go on.
     """
 
     calls: int = 20
@@ -49,6 +51,7 @@ class TrajectoryLimits:
     other_routes: int = 0
     standby: Mapping[str, str] = field(default_factory=dict)
     acceptance: Mapping[str, float] = field(default_factory=dict)
+    asks: bool = False
 
     def as_json(self) -> dict[str, Any]:
         return {
@@ -60,6 +63,7 @@ class TrajectoryLimits:
             "other_routes": self.other_routes,
             "standby": dict(self.standby),
             "acceptance": dict(self.acceptance),
+            "asks": self.asks,
         }
 
     def acceptance_of(self, route: Route) -> Acceptance:
@@ -100,6 +104,7 @@ class TrajectoryState:
         accepted: node -> the decision that awaits its checkpoint.
         failure: the failed call that nothing has answered yet.
         tries: what was failed and tried again since the last decision, by node: (what, how often).
+        awaiting: node that was left unresolved -> the ways on that nobody has chosen from yet.
         refused: keys of the calls that failed by their input; none of them may be made again.
         version: of the newest checkpoint that was committed, loaded or not.
     """
@@ -120,6 +125,7 @@ class TrajectoryState:
     accepted: Mapping[str, Event]
     rejected: tuple[Mapping[str, Any], ...]
     tries: Mapping[tuple[str, str], int]
+    awaiting: Mapping[str, tuple[WayOn, ...]]
     failure: Call | None
     refused: frozenset[tuple[str, str, str, str]]
     completed: Event | None

@@ -17,8 +17,8 @@ Not here: the chapter's own story and what must come of it (`lessons.film_recove
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import Any
 
@@ -28,6 +28,7 @@ from codeai_lab.decide.plan import Proposal
 from codeai_lab.decide.recovery import POLICIES, Policy
 from codeai_lab.decide.states import RequestState
 from codeai_lab.decide.trajectory import TrajectoryLimits
+from codeai_lab.decide.ways import missing_film
 from codeai_lab.records import Event
 from codeai_lab.run.facts import Bench
 from codeai_lab.run.film_tools import TOOLS, Fault, FilmTools
@@ -41,6 +42,7 @@ from codeai_lab.store.protocol import Ledger
 
 LESSON = "film-recovery"
 STARTED_AT_US = 1_789_603_200_000_000  # 2026-09-17
+Progress = Callable[[str, int, int], None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,6 +61,7 @@ class Story:
     Args:
         proposals: what the planner proposes besides its plan.
         memory_refs: ids of durable memories that were looked up for the request.
+        answers: branch -> the words that the reader gives when asked about it.
     """
 
     request: RequestState
@@ -66,6 +69,7 @@ class Story:
     fails: tuple[Fails, ...] = ()
     proposals: tuple[Proposal, ...] = ()
     memory_refs: tuple[str, ...] = ()
+    answers: Mapping[str, str] = field(default_factory=dict)
 
     def seeking(self, node: str, **changes: Any) -> Story:
         """Give the story with one film sought in another way, as `seeking("memory-film", query="")`."""
@@ -73,10 +77,16 @@ class Story:
         return replace(self, request=replace(self.request, sought=sought))
 
 
-def play(story: Story, ledger: Ledger) -> list[tuple[Event, ...]]:
-    """Play a story under every policy that it offers, each in a stream of its own; give their events."""
+def play(story: Story, ledger: Ledger, *, progress: Progress | None = None) -> list[tuple[Event, ...]]:
+    """Play a story under every policy that it offers, each in a stream of its own; give their events.
+
+    Args:
+        progress: is told (policy, policies done, policies in all) before each policy.
+    """
     played = []
-    for policy in POLICIES:
+    for done, policy in enumerate(POLICIES):
+        if progress is not None:
+            progress(str(policy), done, len(POLICIES))
         run = Play(story, policy, ledger)
         offered = run.to_the_failure()
         if offered and policy not in offered:
@@ -144,6 +154,11 @@ class Play:
         """Choose the policy, run on, and say how it ended."""
         self.harness.recover(self.name, self.policy)
         return self.harness.run(self.name)
+
+    def choose_way(self, way: str) -> None:
+        """Choose what is done about a film that stayed missing; asked, the reader says what the story has."""
+        node = missing_film(self.harness.state(self.name))
+        self.harness.choose_way(self.name, way, query=self.story.answers.get(node or ""))
 
     def _newest_us(self) -> int:
         return max((event.recorded_at_us + 1_000 for event in self.events), default=0)

@@ -35,7 +35,7 @@ from codeai_lab.clock import ManualClock
 from codeai_lab.decide.recovery import Policy
 from codeai_lab.decide.states import Criterion, RequestState, Sought
 from codeai_lab.decide.trajectory import TrajectoryLimits
-from codeai_lab.lessons.film_play import LESSON, STARTED_AT_US, Fails, Story, play
+from codeai_lab.lessons.film_play import LESSON, STARTED_AT_US, Fails, Progress, Story, play
 from codeai_lab.lessons.film_rows import row_of_recovery
 from codeai_lab.prove.bundle import describe, environment, freeze
 from codeai_lab.store.ledger import DuckDBLedger
@@ -105,13 +105,16 @@ EXPECTED: tuple[dict[str, Any], ...] = tuple(
 )  # fmt: skip
 
 
-def rows(story: Story = STORY) -> list[dict[str, Any]]:
+def rows(story: Story = STORY, *, progress: Progress | None = None) -> list[dict[str, Any]]:
     """Play a story under every policy that it offers and give the rows, as `replay --json` has them.
 
     A story without a failure gives one row, with the policy `none`.
+
+    Args:
+        progress: is told (policy, policies done, policies in all) before each policy.
     """
     ledger = MemoryLedger(ledger_id=LESSON)
-    return [row_of_recovery(events) for events in play(story, ledger)]
+    return [row_of_recovery(events) for events in play(story, ledger, progress=progress)]
 
 
 # --- evidence -------------------------------------------------------------------------------------------

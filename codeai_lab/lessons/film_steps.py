@@ -3,8 +3,8 @@
 Chapter: 003, "Play the trace below": it pauses when the memory search fails; choose a recovery policy.
 
 Idea: a step is one turn: a call with its answer, and what is validated and committed because of it. At the
-failure the policies are the choices. A state is the events themselves, so going back is exact, and another
-policy chosen at the failure starts another branch.
+failure the policies are the choices; where a story asks about a missing film, the ways around it are. A state
+is the events themselves, so going back is exact, and another choice starts another branch.
 
     steps = FilmSteps()
     state = steps.start()
@@ -13,34 +13,37 @@ policy chosen at the failure starts another branch.
 
 Always true:
   FS1. A state holds the events up to it and is never changed; the same choices give the same events.
-  FS2. A branch that is over has the row of the comparison as its outcome, counted from its own events.
+  FS2. Only what is offered can be chosen: the policies after a failure, the ways around a missing film.
 
-Not here: the controls (`show.steppers`).
+Not here: what a state looks like (`lessons.film_frames`), the controls (`show.steppers`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 
 from codeai_lab.decide.folding import project_trajectory
 from codeai_lab.decide.moves import Act, next_move
-from codeai_lab.decide.plan import NodeStatus
 from codeai_lab.decide.recovery import POLICIES, Policy
+from codeai_lab.decide.repair import WayOn
 from codeai_lab.decide.stepping import Choice, Frame, MarkKind
 from codeai_lab.decide.trajectory import TrajectoryState
+from codeai_lab.decide.ways import offered_ways
+from codeai_lab.lessons.film_frames import frame_of
 from codeai_lab.lessons.film_play import Play, Story
 from codeai_lab.lessons.film_recovery import STORY
-from codeai_lab.lessons.film_rows import row_of_recovery
 from codeai_lab.records import Event
-from codeai_lab.run.films import FILMS
 from codeai_lab.store.memory import MemoryLedger
 
-TITLES = {film.film_id: film.title for film in FILMS}
 MEANINGS = {
     Policy.RESTART: ("Restart", "begin again from the request alone; what was verified is discarded"),
     Policy.RESUME: ("Resume", "go on from the newest checkpoint with the open branch, by the same path"),
     Policy.FALLBACK: ("Fall back", "go on from the newest checkpoint, by another path that is recorded"),
+}
+WAYS = {
+    WayOn.OTHER_ROUTE: ("Try another route", "the other search serves the branch, recorded as a fallback"),
+    WayOn.ASK: ("Ask the reader", "in other words the branch is searched for again; else it goes on waiting"),
+    WayOn.REPORT_MISSING: ("Report it missing", "the answer names the film that was not found"),
 }
 
 
@@ -89,7 +92,9 @@ class FilmSteps:
         ledger = MemoryLedger()
         ledger.restore(state.events)
         run = Play(self._story, Policy.RESUME, ledger, process=str(len(state.events)))
-        if choice is not None:
+        if choice in list(WayOn):
+            run.choose_way(str(choice))
+        elif choice is not None:
             run.harness.recover(run.name, choice)
         else:
             run.harness.walk(run.name, asks_anew=state.asks_anew).turn()
@@ -97,33 +102,29 @@ class FilmSteps:
         return Standing(
             events=events,
             state=project_trajectory(events),
-            policy=Policy(choice) if choice else state.policy,
+            policy=Policy(choice) if choice in list(Policy) else state.policy,
             new=len(events) - len(state.events),
-            asks_anew=choice is not None,
+            asks_anew=choice in list(Policy),
         )
 
     def frame(self, state: Standing) -> Frame:
         """Say what the checkpoint holds, where each node stands, and what was spent and has failed."""
-        latest = state.events[len(state.events) - state.new :]
-        is_over = state.state.completed is not None
-        return Frame(
-            mark=_mark(latest),
-            kind=_kind(latest),
-            headline=_headline(state, latest),
-            facts=_facts(state),
-            choices=self._choices(state),
-            is_over=is_over,
-            outcome=_outcome(state.events) if is_over else {},
+        return frame_of(
+            state.events, state.state, new=state.new, policy=state.policy, choices=self._choices(state)
         )
 
     def _choices(self, state: Standing) -> tuple[Choice, ...]:
         if next_move(state.state).act is not Act.PAUSE:
             return ()
-        offered = [policy for policy, choose in POLICIES.items() if choose(state.state) is not None]
-        return tuple(
-            Choice(name=str(policy), label=MEANINGS[policy][0], meaning=MEANINGS[policy][1])
-            for policy in offered
+        policies = [policy for policy, choose in POLICIES.items() if choose(state.state) is not None]
+        return (
+            *(_choice(policy, *MEANINGS[policy]) for policy in policies),
+            *(_choice(way, *WAYS[way]) for way in offered_ways(state.state)),
         )
+
+
+def _choice(name: str, label: str, meaning: str) -> Choice:
+    return Choice(name=str(name), label=label, meaning=meaning)
 
 
 def long_trajectory(states: int = 500) -> NumberedSteps:
@@ -167,108 +168,3 @@ class NumberedSteps:
             is_over=state == self._states,
             outcome={"states": state} if state == self._states else {},
         )
-
-
-# --- what a state looks like ----------------------------------------------------------------------------
-
-
-def _mark(latest: tuple[Event, ...]) -> str:
-    if not latest:
-        return "read"
-    last = latest[-1]
-    if last.kind == "checkpoint.committed":
-        return f"v{last.payload['version']}"
-    if last.kind == "recovery.started" or latest[0].kind == "recovery.started":
-        return str(latest[0].payload["policy"])
-    if last.kind == "trajectory.completed":
-        return "completed"
-    started = [event for event in latest if event.kind == "call.started"]
-    return str(started[-1].payload["tool"]) if started else last.kind.split(".")[1]
-
-
-def _kind(latest: tuple[Event, ...]) -> MarkKind:
-    kinds = [event.kind for event in latest]
-    for kind, mark in _MARKS.items():
-        if kind in kinds:
-            return mark
-    return MarkKind.STEP
-
-
-def _headline(state: Standing, latest: tuple[Event, ...]) -> str:
-    said = [words for event in latest if (words := _words(event, state.state))]
-    if next_move(state.state).act is Act.PAUSE:
-        said.append("It is paused: choose how to go on.")
-    return " ".join(said) or "Nothing was recorded."
-
-
-def _words(event: Event, state: TrajectoryState) -> str:
-    say = _SENTENCES.get(event.kind, "")
-    said: dict[str, object] = dict(event.payload)
-    if event.kind == "validation.decided":
-        say = "{node} is accepted." if said["accepted"] else "{node} is refused: {reason}."
-    if event.kind == "call.failed":
-        failed = {one.call_id: one for one in state.working.failures}[event.payload["call_id"]]
-        said |= {"node": failed.node, "message": failed.error["message"]}
-    return say.format_map(said)
-
-
-def _facts(state: Standing) -> tuple[tuple[str, str], ...]:
-    now = state.state
-    loaded = now.loaded.checkpoint
-    sought = [one.node for one in now.request.sought]
-    nodes = now.plan.names if now.plan else (*sought, "compare")
-    budget = now.working.budget
-    failed = [f"{one.call_id}: {one.error['code']}" for one in now.working.failures]
-    return (
-        ("checkpoint", f"v{loaded.version}" if loaded else "none"),
-        *((node, _node(now, node)) for node in nodes),
-        ("calls", f"{budget.spent} of {budget.calls}"),
-        ("failures on record", ", ".join(failed) or "none"),
-        ("policy", str(state.policy or "not chosen")),
-    )
-
-
-def _node(now: TrajectoryState, node: str) -> str:
-    status = now.working.status.get(node)
-    item = now.evidence.of(node)
-    if status is NodeStatus.VERIFIED and item is not None:
-        return f"verified: {TITLES.get(item.film_id or '', item.source_id)} by {item.method}"
-    hit = now.candidate(node)
-    if status is NodeStatus.OPEN and hit is not None:
-        return f"open; candidate {hit['title']}"
-    return "waiting" if status is None else str(status)
-
-
-def _outcome(events: tuple[Event, ...]) -> Mapping[str, str | int | bool]:
-    row = row_of_recovery(events)
-    return {**row, "verified_kept": ", ".join(row["verified_kept"]) or "none"}
-
-
-# The first of these that a step recorded says what kind of moment it was.
-_MARKS = {
-    "trajectory.completed": MarkKind.END,
-    "recovery.started": MarkKind.CHOICE,
-    "call.failed": MarkKind.FAILURE,
-    "trajectory.started": MarkKind.START,
-    "checkpoint.committed": MarkKind.CHECKPOINT,
-    "evidence.withheld": MarkKind.REFUSAL,
-    "proposal.rejected": MarkKind.REFUSAL,
-    "discovery.reopened": MarkKind.REFUSAL,
-    "node.unresolved": MarkKind.REFUSAL,
-}
-_SENTENCES = {
-    "trajectory.started": "The request is recorded.",
-    "checkpoint.committed": "Checkpoint v{version} is committed.",
-    "call.started": "{call_id} asks {tool} for {node}.",
-    "call.failed": "{message} No conclusion about {node} changes.",
-    "recovery.started": "The policy {policy} goes on from checkpoint v{from_version}.",
-    "fallback.used": "Another path serves {node}, by the rule {rule}.",
-    "authority.asked": "The saved sources are judged anew for {performer}.",
-    "evidence.withheld": "{source_id} is withheld: {reason}.",
-    "discovery.reopened": "{film_id} is out, and {node} is searched for again: {reason}.",
-    "proposal.rejected": "A proposal is rejected: {reason}.",
-    "query.repaired": "The query for {node} is changed, repair {repair}.",
-    "step.retried": "The whole step {node} is done again.",
-    "node.unresolved": "{node} stays unresolved: {reason}.",
-    "trajectory.completed": "Completed ({completion}); recommended: {recommendation}.",
-}

@@ -13,10 +13,12 @@ records which policy somebody chose. Taking it up in another process is the same
 
 Always true:
   HA1. Checkpoint v1 holds the request, and is recorded with the start or not at all.
-  HA2. A recovery is recorded before anything of it is done, with the error that it answers.
+  HA2. A recovery is recorded before anything of it is done, with the error that it answers; so is the way
+       around a film that stayed missing.
   HA3. A recovery is for the performer of the request, and one at a time: of two, one is told so.
 
-Not here: the stages (`run.turns`, `run.validating`), what the policies schedule (`decide.recovery`).
+Not here: the stages (`run.turns`, `run.validating`), what the policies schedule (`decide.recovery`), which
+ways are open (`decide.ways`).
 """
 
 from __future__ import annotations
@@ -27,8 +29,10 @@ from codeai_lab.decide.checkpoints import COMMITTED, Checkpoint
 from codeai_lab.decide.folding import STARTED
 from codeai_lab.decide.plan import Budget
 from codeai_lab.decide.recovery import POLICIES, Policy, Schedule, fallback_words
+from codeai_lab.decide.repair import WayOn
 from codeai_lab.decide.states import RequestState, WorkingState
 from codeai_lab.decide.trajectory import TrajectoryLimits, TrajectoryState
+from codeai_lab.decide.ways import missing_film, offered_ways, other_path, words_of_other_path
 from codeai_lab.errors import RefusedRequestError
 from codeai_lab.run.facts import Bench
 from codeai_lab.run.sources import ask_authority, require_performer
@@ -106,6 +110,25 @@ class Harness:
         """Give what each policy would schedule now; () where nothing has failed."""
         state = self.state(trajectory_id)
         return tuple(schedule for choose in POLICIES.values() if (schedule := choose(state)))
+
+    def choose_way(self, trajectory_id: str, way: WayOn | str, *, query: str | None = None) -> None:
+        """Record what a person chose for the film that stayed missing (HA2).
+
+        Args:
+            query: the reader's answer where they were asked: how to search instead.
+        Raises: RefusedRequestError (definite) for a way that is not open now, or where somebody else went on
+            meanwhile; NotPermittedError (definite) for another performer.
+        """
+        state = self.state(trajectory_id)
+        require_performer(state, self._desk)
+        node, chosen = missing_film(state), WayOn(way)
+        if node is None or chosen not in offered_ways(state):
+            raise RefusedRequestError(f"The way {chosen} is not open here; no film waits for it.")
+        answer = query if chosen is WayOn.ASK else None
+        parts: list[Part] = [("way.chosen", {"node": node, "way": str(chosen), "query": answer})]
+        if chosen is WayOn.OTHER_ROUTE and (detour := other_path(state, node)):
+            parts.append(("fallback.used", words_of_other_path(state, detour)))
+        record(self._bench, state, *parts)
 
     def recover(self, trajectory_id: str, policy: Policy | str) -> Schedule:
         """Record the policy that was chosen after a failure, and give its schedule (HA2).

@@ -9,7 +9,8 @@ the plan's next call; each is judged the same way, and those that are rejected a
 Always true:
   TN1. The start of a call is on record before the tool is asked, its answer before anything follows from it.
   TN2. Between those two records nothing is appended: a walk that is killed there repeats this one call.
-  TN3. A rejected proposal is recorded with its reason and asks nobody.
+  TN3. A rejected proposal is recorded with its reason and asks nobody. One that was rejected before, or whose
+       answer is on record, is passed over.
   TN4. Another path than the plan's for a search is recorded as a fallback in the append that starts it.
 
 Not here: what is made of an answer (`run.validating`).
@@ -103,7 +104,8 @@ def unresolved(node: str, reason: str) -> Part:
 def _start(bench: Bench, facts: TrajectoryFacts, due: Proposal) -> TrajectoryFacts:
     """Record the start of the first proposal that may run, and each rejection before it (TN3)."""
     state = facts.state
-    fresh = (one for one in facts.desk.planner.propose(state) if one.as_json() not in state.rejected)
+    proposed = facts.desk.planner.propose(state)
+    fresh = (one for one in proposed if one.as_json() not in state.rejected and not _answered(state, one))
     parts: list[Part] = []
     for proposal in (*fresh, due):
         reason = _reject(bench, facts, proposal)
@@ -111,14 +113,19 @@ def _start(bench: Bench, facts: TrajectoryFacts, due: Proposal) -> TrajectoryFac
             parts += [*_detour(state, proposal), ("call.started", _words(bench, state, proposal))]
             return replace(facts, started=record(bench, state, *parts)[-1])
         parts.append(("proposal.rejected", {"proposal": proposal.as_json(), "reason": str(reason)}))
-    # The plan's own proposal was rejected too, so this way leads no further.
+    # What is due was rejected too, so this way leads no further; a repeat leaves the failure to be repaired.
     if reason is Rejection.NOT_PERMITTED:
         said = {"node": due.node, "film_id": due.arguments["film_id"], "reason": str(reason)}
         parts.append(("discovery.reopened", said))
-    else:
+    elif reason is not Rejection.REPEATS_REFUSED_INPUT:
         parts.append(unresolved(due.node, str(reason)))
     record(bench, state, *parts)
     return facts
+
+
+def _answered(state: TrajectoryState, proposal: Proposal) -> bool:
+    call = state.call(proposal.node, proposal.role)
+    return call is not None and call.proposal.key == proposal.key
 
 
 def _reject(bench: Bench, facts: TrajectoryFacts, proposal: Proposal) -> Rejection | None:

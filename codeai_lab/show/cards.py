@@ -1,12 +1,13 @@
 """Which run shows this failure mode, and which rule stops it?
 
-Chapter: 004, "Failure modes".
+Chapter: 004, "Failure modes"; 003, the last column of its table of state.
 
 Idea: a failure mode is a name, one sentence on what the chapter says of it, a run that shows it, and the rule
-that stops it. The numbers on a card are the run's own, so a card cannot claim what no run shows.
+that stops it. The numbers on a card are the run's own, so a card cannot claim what no run shows. A run is a
+row of three witnesses, or a plain row: its first field names the run, its last one says what came of it.
 
 Always true:
-  C1. A card shows at least one run, with that run's counts, answers, labels and agreement.
+  C1. A card shows at least one run: of witnesses with counts, answers, labels and agreement, else as it is.
   C2. A card says on what kind of evidence it rests.
   C3. Page and plain text say the same; a folded card shows its name and its counts.
 
@@ -16,13 +17,13 @@ Not here: the failure modes themselves and their runs (`lessons`), the words for
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
 from typing import Any
 
 from codeai_lab.errors import RefusedValueError
-from codeai_lab.show.tables import ShownTable, witness_table
+from codeai_lab.show.tables import ShownTable, shown_table, witness_table
 from codeai_lab.show.words import effects, read, say
 
 _PAGE_WIDTH = 100
@@ -79,18 +80,22 @@ def card(data: object) -> ShownCard:
     """Show one failure mode with the numbers of its run.
 
     Args:
-        data: a mapping or an object with name, chapter_says, rule, evidence_label, and run: one row of three
-            witnesses, or several.
-    Raises: RefusedValueError when one of these is missing or empty, or there is no run (definite).
+        data: a mapping or an object with name, chapter_says, rule, evidence_label, and run: one row or
+            several, all of three witnesses or all plain; the `notes` of a row stand below the table.
+    Raises: RefusedValueError when one of these is missing or empty, there is no run, or its rows are of both
+        kinds (definite).
     """
     texts = {field: _text(data, field) for field in ("name", "chapter_says", "rule", "evidence_label")}
     given = read(data, "run")
     rows = [given] if isinstance(given, Mapping) else list(given or ())
     if not rows:
         raise RefusedValueError(texts["name"], "a card needs a run that shows it; hand in at least one row.")
+    kinds = {read(row, "effects_ledger") is not None for row in rows}
+    if len(kinds) > 1:
+        raise RefusedValueError(texts["name"], "rows of witnesses and plain rows need a card each.")
     return ShownCard(
-        counts="; ".join(map(_counts, rows)),
-        runs=witness_table(rows, caption="What the run shows: effects, as three witnesses count them"),
+        counts="; ".join(map(_counts if True in kinds else _in_short, rows)),
+        runs=_witnessed(rows) if True in kinds else _plain(rows),
         notes=tuple(dict.fromkeys(say(note) for row in rows for note in read(row, "notes") or ())),
         **texts,
     )
@@ -99,6 +104,25 @@ def card(data: object) -> ShownCard:
 def cards(several: Iterable[object]) -> ShownCards:
     """Show several failure modes, in the order given; each is as `card` takes it."""
     return ShownCards(shown=tuple(card(data) for data in several))
+
+
+def _witnessed(rows: Sequence[Mapping[str, Any]]) -> ShownTable:
+    return witness_table(rows, caption="What the run shows: effects, as three witnesses count them")
+
+
+def _plain(rows: Sequence[Mapping[str, Any]]) -> ShownTable:
+    figures = [{name.replace("_", " "): value for name, value in _figures(row).items()} for row in rows]
+    return shown_table(figures, "What the runs show")
+
+
+def _in_short(row: Mapping[str, Any]) -> str:
+    figures = list(_figures(row).items())
+    (_, run), (name, came) = figures[0], figures[-1]
+    return f"{say(run)}: {say(name).replace('_', ' ')} {say(came)}"
+
+
+def _figures(row: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in row.items() if name != "notes"}
 
 
 def _counts(row: Mapping[str, Any]) -> str:

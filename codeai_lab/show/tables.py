@@ -25,12 +25,12 @@ from typing import Any
 import pandas as pd
 
 from codeai_lab.errors import RefusedValueError
+from codeai_lab.show.event_words import event_words
 from codeai_lab.show.words import (
     agreement,
     answers,
     count,
     effects,
-    event_words,
     labels,
     ledger_range,
     read,

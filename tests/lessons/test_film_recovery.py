@@ -36,6 +36,13 @@ def test_rows_have_a_json_form() -> None:
     assert json.loads(json.dumps(rows())) == list(EXPECTED)
 
 
+def test_progress_is_told_before_each_policy() -> None:
+    """Whoever waits hears which policy is played, how many are done and how many there are."""
+    told: list[tuple[str, int, int]] = []
+    assert rows(progress=lambda *said: told.append(said)) == list(EXPECTED)
+    assert told == [("restart", 0, 3), ("resume", 1, 3), ("fallback", 2, 3)]
+
+
 def test_the_four_calls_and_the_fifth_have_names() -> None:
     """Four calls are set-up and the Ex Machina branch, and the fifth times out."""
     ledger = MemoryLedger()

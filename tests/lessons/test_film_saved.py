@@ -7,11 +7,9 @@ from dataclasses import replace
 import pytest
 
 from codeai_lab.decide.checkpoints import LINKS
-from codeai_lab.lessons.film_cards import mishandled_states
 from codeai_lab.lessons.film_play import Fails
 from codeai_lab.lessons.film_recovery import STORY
 from codeai_lab.lessons.film_saved import SAVED_COLUMNS, saved_rows
-from codeai_lab.show.cards import cards
 
 ROWS = {row["saved"]: row for row in saved_rows()}
 
@@ -51,34 +49,3 @@ def test_a_story_without_a_verified_branch_has_nothing_to_compare() -> None:
     """With checkpoint v1 alone there is no answer that was saved."""
     with pytest.raises(ValueError, match="verified branch"):
         saved_rows(replace(STORY, fails=(Fails(tool="get_film", nth=1),)))
-
-
-def test_each_kind_of_state_has_its_card() -> None:
-    """Four failures, each with a run that shows it and one that shows the rule, with their numbers."""
-    modes = mishandled_states()
-    assert [mode.name.split(":")[0] for mode in modes] == [
-        "Request state mishandled",
-        "Working state mishandled",
-        "Evidence state mishandled",
-        "Durable memory mishandled",
-    ]
-    notes = [[note for row in mode.run for note in row["notes"]] for mode in modes]
-    assert notes == [
-        [
-            "By action, this run recommends: Ex Machina.",
-            "By ambiguity, this run recommends: Eternal Sunshine of the Spotless Mind.",
-        ],
-        [
-            "4 calls are repeated; what was saved lacks 8 links.",
-            "0 calls are repeated; what was saved lacks 0 links.",
-        ],
-        [
-            "Withheld: film:ex-machina; the answer is partial.",
-            "Withheld: nothing; the answer is complete.",
-        ],
-        [
-            "By action, this run recommends: Ex Machina.",
-            "By ambiguity, this run recommends: Eternal Sunshine of the Spotless Mind.",
-        ],
-    ]
-    assert len(cards(modes).shown) == 4

@@ -132,6 +132,56 @@ def test_a_contradiction_is_seen_as_a_refusal() -> None:
     assert "is searched for again: contradiction" in refusal.headline
 
 
+def missing_film(answers: dict[str, str]) -> FilmSteps:
+    """A story whose memory search is asked wrongly, cannot be repaired, and asks a person then."""
+    limits = replace(STORY.limits, repairs=0, asks=True)
+    return FilmSteps(
+        replace(STORY, fails=(), limits=limits, answers=answers).seeking("memory-film", query="")
+    )
+
+
+@pytest.mark.parametrize(
+    ("way", "answers", "recommendation"),
+    [
+        ("other_route", {}, "Eternal Sunshine of the Spotless Mind"),
+        ("ask", {"memory-film": STORY.request.sought[1].query}, "Eternal Sunshine of the Spotless Mind"),
+        ("report_missing", {}, "none; unresolved: memory-film, compare"),
+    ],
+)
+def test_the_ways_around_a_missing_film_are_choices(
+    way: str, answers: dict[str, str], recommendation: str
+) -> None:
+    """Where the story says so, the trajectory pauses at the missing film and a person chooses."""
+    steps = missing_film(answers)
+    state = steps.start()
+    while not steps.frame(state).choices:
+        state = steps.advance(state)
+    frame = steps.frame(state)
+    assert (frame.mark, frame.kind) == ("unresolved", MarkKind.REFUSAL)
+    assert [choice.name for choice in frame.choices] == ["other_route", "ask", "report_missing"]
+    assert all(choice.meaning for choice in frame.choices)
+    state = steps.advance(state, way)
+    assert (steps.frame(state).mark, steps.frame(state).kind) == (way, MarkKind.CHOICE)
+    assert "policy', 'not chosen'" in str(steps.frame(state).facts)
+    while not steps.frame(state).is_over:
+        state = steps.advance(state)
+    outcome = dict(steps.frame(state).outcome)
+    assert outcome["recommendation"] == recommendation
+    assert outcome["status"] == ("partial" if way == "report_missing" else "complete")
+    assert outcome["provenance_changed"] == (way == "other_route")
+    assert "policy" not in outcome
+
+
+def test_a_question_that_nobody_answers_leaves_the_other_ways() -> None:
+    """The pause goes on, with one choice fewer."""
+    steps = missing_film({})
+    state = steps.start()
+    while not steps.frame(state).choices:
+        state = steps.advance(state)
+    state = steps.advance(state, "ask")
+    assert [choice.name for choice in steps.frame(state).choices] == ["other_route", "report_missing"]
+
+
 def test_the_long_trajectory_has_as_many_states_as_asked_for() -> None:
     """Five hundred states, in order, with a last one."""
     steps = long_trajectory(500)

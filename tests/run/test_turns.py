@@ -115,9 +115,12 @@ def test_a_proposal_of_another_query_is_run_for_the_open_node() -> None:
     """A reformulated query by the same path is no fallback."""
     proposal = search("memory-film", "a man who cannot form new memories hunts his wife's attacker")
     events = run_with(Hasty(proposal))
-    assert [one["arguments"] for one in said(events, "call.started")][4] == proposal.arguments
+    asked = [one["arguments"] for one in said(events, "call.started")]
+    assert asked[4] == proposal.arguments
+    assert asked.count(proposal.arguments) == 1
     assert said(events, "fallback.used") == []
-    assert said(events, "trajectory.completed")[0]["completion"] == "first-attempt"
+    [completed] = said(events, "trajectory.completed")
+    assert (completed["status"], completed["completion"]) == ("complete", "first-attempt")
 
 
 def test_a_proposal_of_another_path_is_recorded_as_a_fallback() -> None:
@@ -245,16 +248,51 @@ def test_after_the_repairs_another_route_may_be_tried() -> None:
     assert (completed["status"], completed["completion"]) == ("complete", "recovered")
 
 
-def test_a_revision_that_changes_nothing_is_rejected() -> None:
-    """The same refused call is not made a second time."""
+class Stubborn(ScriptedPlanner):
+    """A planner that proposes the very call that was refused."""
 
-    class Stubborn(ScriptedPlanner):
-        def revise(self, state: TrajectoryState, failed: Call, repair: int) -> Mapping[str, Any]:
-            return failed.proposal.arguments
+    def revise(self, state: TrajectoryState, failed: Call, repair: int) -> Mapping[str, Any]:
+        return failed.proposal.arguments
 
+
+def test_a_revision_that_changes_nothing_is_rejected_and_spends_a_repair() -> None:
+    """The refused call is made once; three repeats are refused with their reason, and then the loop ends."""
     events = run_with(Stubborn(), empty_query())
-    assert [one["reason"] for one in said(events, "proposal.rejected")] == ["repeats-refused-input"]
+    assert [one["reason"] for one in said(events, "proposal.rejected")] == ["repeats-refused-input"] * 3
+    assert [one["repair"] for one in said(events, "query.repaired")] == [1, 2, 3]
     assert len(said(events, "call.failed")) == 1
+    [left] = said(events, "node.unresolved")
+    assert (left["node"], left["reason"]) == ("memory-film", "all repairs are spent: 3 of 3")
+    assert said(events, "checkpoint.committed")[-1]["node_status"]["ai-film"] == "verified"
+
+
+def test_a_script_that_has_no_revision_ends_in_the_bounded_repair() -> None:
+    """Where the scripted planner knows nothing better, that is refused three times a node and given up."""
+
+    class NoQuote(ScriptedPlanner):
+        def call(self, tool: str, arguments: Mapping[str, Any]) -> Any:
+            if tool == "quote":
+                raise ToolInputError(tool, "There is no such field.")
+            return super().call(tool, arguments)
+
+    events = run_with(NoQuote())
+    left = [(one["node"], one["reason"]) for one in said(events, "node.unresolved")]
+    assert left == [(node, "all repairs are spent: 3 of 3") for node in ("ai-film", "memory-film")]
+    assert len(said(events, "call.failed")) == 2
+    assert len(said(events, "proposal.rejected")) == 6
+    assert said(events, "trajectory.completed")[0]["status"] == "partial"
+
+
+def test_repeats_are_counted_across_processes() -> None:
+    """What was spent is read from the record: with a new process for every turn there are three repairs."""
+    whole = [event.kind for event in run_with(Stubborn(), empty_query())]
+    ledger, over, turns = MemoryLedger(), False, 0
+    while not over:
+        play = Play(empty_query(), "resume", ledger, process=str(turns), planner=Stubborn())
+        walk = play.harness.walk(play.name, asks_anew=False)
+        walk.turn()
+        over, turns = walk.is_over, turns + 1
+    assert [event.kind for event in play.events] == whole
 
 
 @pytest.mark.parametrize("tool", ["plan", "quote", "compare"])

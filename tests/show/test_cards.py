@@ -86,6 +86,32 @@ def test_a_card_lacks_nothing(data, field: str) -> None:
     assert refused.value.where == where
 
 
+PLAIN = (
+    {"run": "source revoked", "films_supported": 1, "answer": "partial", "notes": ["Withheld: film:a."]},
+    {"run": "source permitted", "films_supported": 2, "answer": "complete"},
+)
+
+
+def test_a_card_of_plain_rows_shows_the_figures_of_its_runs(data) -> None:
+    """Rows without witnesses are shown as they are; the folded card says of each run what came of it."""
+    shown = card(data | {"run": PLAIN})
+    assert shown.counts == "source revoked: answer partial; source permitted: answer complete"
+    assert shown.notes == ("Withheld: film:a.",)
+    assert (shown.runs.head, shown.runs.body) == (
+        ("run", "films supported", "answer"),
+        (("source revoked", "1", "partial"), ("source permitted", "2", "complete")),
+    )
+    html = shown._repr_html_()
+    assert html.index("answer partial") < html.index("</summary>") < html.index("<table")
+    assert "Withheld: film:a." in html
+
+
+def test_a_card_has_rows_of_one_kind(data, rows) -> None:
+    """Rows of witnesses and plain rows do not stand in one table."""
+    with pytest.raises(RefusedValueError, match="a card each"):
+        card(data | {"run": [rows[0], PLAIN[0]]})
+
+
 def test_texts_are_escaped(data) -> None:
     """Markup in a text is shown and never takes effect."""
     for field in ("name", "chapter_says", "rule", "evidence_label"):
