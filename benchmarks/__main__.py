@@ -44,6 +44,7 @@ QUESTIONS = (
     "verifying",
     "starting",
     "stepping",
+    "sliders",
     "contention",
     "duplicates",
     "overload",
@@ -76,6 +77,8 @@ def main() -> int:
                 rows += _shown(starting.importing(rounds=max(5, short // 40)))
             elif question == "stepping":
                 rows += _shown(stepping.stepping(rounds=max(5, short // 20)))
+            elif question == "sliders":
+                rows += _shown(sliders.sliders(rounds=max(5, short // 40)))
             elif question == "contention":
                 rows += _shown(contention.contention(rounds=max(3, short // 100)))
             elif question == "overload":

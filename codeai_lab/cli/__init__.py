@@ -21,7 +21,7 @@ import sys
 import click
 
 from codeai_lab import __version__
-from codeai_lab.cli import classroom, evidence, ledgers, replaying, rerunning
+from codeai_lab.cli import classroom, evidence, ledgers, plotting, replaying, rerunning
 from codeai_lab.errors import LabError
 
 COULD_NOT_RUN = 2
@@ -37,7 +37,7 @@ def cli() -> None:
 
 
 for command in (
-    replaying.replay, replaying.demo,
+    replaying.replay, replaying.demo, plotting.plot,
     evidence.freeze, evidence.verify, evidence.corrupt,
     ledgers.inspect, ledgers.restore,
     rerunning.rerun, rerunning.score,
