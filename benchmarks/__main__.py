@@ -29,6 +29,7 @@ from benchmarks import (
     opening,
     overload,
     scratch,
+    sliders,
     starting,
     stepping,
     verifying,
