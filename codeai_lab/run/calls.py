@@ -181,14 +181,4 @@ def _refusal(call: CallRequest, original: Event, dimensions: tuple[str, ...]) ->
 def _draft(
     bench: Bench, call: CallRequest, kind: str, cause: str | None, payload: Mapping[str, Any]
 ) -> EventDraft:
-    return EventDraft(
-        event_id=bench.new_id(),
-        run_id=bench.run_id,
-        stream_id=call.call_id,
-        kind=kind,
-        actor_id=bench.actor_id,
-        idempotency_key=call.idempotency_key,
-        recorded_at_us=bench.clock.now_us(),
-        causation_id=cause,
-        payload=payload,
-    )
+    return bench.draft(call.call_id, kind, payload, key=call.idempotency_key, cause=cause)

@@ -15,7 +15,7 @@ Not here: the stages (`run.stages`), moving along them (`run.walk`).
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -55,6 +55,28 @@ class Bench:
     run_id: str
     actor_id: str
     records_starts: bool | None = None
+
+    def draft(
+        self,
+        stream_id: str,
+        kind: str,
+        payload: Mapping[str, Any],
+        *,
+        key: str | None = None,
+        cause: str | None = None,
+    ) -> EventDraft:
+        """Give an event of this bench's run, with a new id and as of now, that is not recorded yet."""
+        return EventDraft(
+            event_id=self.new_id(),
+            run_id=self.run_id,
+            stream_id=stream_id,
+            kind=kind,
+            actor_id=self.actor_id,
+            idempotency_key=key,
+            recorded_at_us=self.clock.now_us(),
+            causation_id=cause,
+            payload=payload,
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -36,7 +36,7 @@ from codeai_lab.decide.ways import missing_film, offered_ways, other_path, words
 from codeai_lab.errors import RefusedRequestError
 from codeai_lab.run.facts import Bench
 from codeai_lab.run.sources import ask_authority, require_performer
-from codeai_lab.run.trajectory import Desk, Part, Stage, TrajectoryWalk, draft, record, state_of
+from codeai_lab.run.trajectory import Desk, Part, Stage, TrajectoryWalk, record, state_of
 from codeai_lab.run.turns import ask, attempt, observe, read_state
 from codeai_lab.run.validating import commit, validating
 from codeai_lab.store.protocol import Unchanged
@@ -78,8 +78,8 @@ class Harness:
             memory_refs=memory_refs,
         )
         said = {"trajectory_id": trajectory_id, "request": request.as_json(), "limits": limits.as_json()}
-        started = draft(self._bench, trajectory_id, STARTED, said, cause=None)
-        committed = draft(self._bench, trajectory_id, COMMITTED, first.as_json(), cause=started.event_id)
+        started = self._bench.draft(trajectory_id, STARTED, said)
+        committed = self._bench.draft(trajectory_id, COMMITTED, first.as_json(), cause=started.event_id)
         unused = Unchanged(stream=trajectory_id, last_seq=0)
         if not self._bench.ledger.append(started, committed, unless_changed=[unused]):
             raise RefusedRequestError("This name belongs to an earlier trajectory; give every one its own.")

@@ -77,7 +77,9 @@ class NodeHistory:
         cause = self.newest.event_id if self.newest else None
         drafts: list[EventDraft] = []
         for kind, payload in parts:
-            drafts.append(self._draft(kind, payload, drafts[-1].event_id if drafts else cause))
+            said = {"node": self.node, **payload}
+            drafts.append(self._bench.draft(self.node, kind, said, cause=cause))
+            cause = drafts[-1].event_id
         recorded = self._bench.ledger.append(
             *drafts, unless_changed=[Unchanged(stream=self.node, last_seq=last_seq)]
         )
@@ -85,19 +87,6 @@ class NodeHistory:
             raise RefusedRequestError("Somebody else works on this node; read its history and go on there.")
         self.events = (*self.events, *recorded)
         return recorded[-1]
-
-    def _draft(self, kind: str, payload: Mapping[str, Any], cause: str | None) -> EventDraft:
-        return EventDraft(
-            event_id=self._bench.new_id(),
-            run_id=self._bench.run_id,
-            stream_id=self.node,
-            kind=kind,
-            actor_id=self._bench.actor_id,
-            idempotency_key=None,
-            recorded_at_us=self._bench.clock.now_us(),
-            causation_id=cause,
-            payload={"node": self.node, **payload},
-        )
 
 
 def failures_of(events: Sequence[Event]) -> tuple[Failure, ...]:

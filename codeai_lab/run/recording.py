@@ -47,27 +47,18 @@ TOO_LONG = (
 def request_draft(bench: Bench, request: ActionRequest, fingerprint: Fingerprint) -> EventDraft:
     """Give the `action.requested` event of a request."""
     of_starts = {} if bench.records_starts is None else {"records_starts": bench.records_starts}
-    return EventDraft(
-        event_id=bench.new_id(),
-        run_id=bench.run_id,
-        stream_id=request.action_id,
-        kind="action.requested",
-        actor_id=bench.actor_id,
-        idempotency_key=request.idempotency_key,
-        recorded_at_us=bench.clock.now_us(),
-        causation_id=None,
-        payload={
-            "action_id": request.action_id,
-            "capability": request.capability,
-            "instruction": request.instruction,
-            "payload": request.payload,
-            "precondition": request.precondition,
-            "performer": request.performer,
-            "rules": bench.rules,
-            "fingerprint": fingerprint.as_json(),
-            **of_starts,
-        },
-    )
+    payload = {
+        "action_id": request.action_id,
+        "capability": request.capability,
+        "instruction": request.instruction,
+        "payload": request.payload,
+        "precondition": request.precondition,
+        "performer": request.performer,
+        "rules": bench.rules,
+        "fingerprint": fingerprint.as_json(),
+        **of_starts,
+    }
+    return bench.draft(request.action_id, "action.requested", payload, key=request.idempotency_key)
 
 
 def record(bench: Bench, facts: Facts, *parts: tuple[str, dict[str, Any]]) -> tuple[Event, ...]:

@@ -272,18 +272,7 @@ class Remembering:
         return self._draft(stream, "memory.withheld", **said, answer=str(one.use))
 
     def _draft(self, stream: str, kind: str, **payload: Any) -> EventDraft:
-        bench = self._bench
-        return EventDraft(
-            event_id=bench.new_id(),
-            run_id=bench.run_id,
-            stream_id=stream,
-            kind=kind,
-            actor_id=bench.actor_id,
-            idempotency_key=None,
-            recorded_at_us=bench.clock.now_us(),
-            causation_id=None,
-            payload=payload,
-        )
+        return self._bench.draft(stream, kind, payload)
 
 
 def _stream(owner: str) -> str:

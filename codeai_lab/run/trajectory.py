@@ -28,7 +28,7 @@ from codeai_lab.decide.folding import project_trajectory
 from codeai_lab.decide.moves import PLANNER, Move
 from codeai_lab.decide.trajectory import TrajectoryState
 from codeai_lab.errors import RefusedRequestError
-from codeai_lab.records import Event, EventDraft
+from codeai_lab.records import Event
 from codeai_lab.run.facts import Bench
 from codeai_lab.run.planner import Caller, Planner
 from codeai_lab.store.protocol import Unchanged
@@ -160,29 +160,12 @@ def record(bench: Bench, state: TrajectoryState, *parts: Part, cause: str | None
     Raises: RefusedRequestError (definite) when the stream is not as the state says (TR2).
     """
     drafts = [
-        draft(bench, state.trajectory_id, kind, said, cause=cause or state.started_id) for kind, said in parts
+        bench.draft(state.trajectory_id, kind, said, cause=cause or state.started_id) for kind, said in parts
     ]
     unchanged = Unchanged(stream=state.trajectory_id, last_seq=state.last_seq)
     if recorded := bench.ledger.append(*drafts, unless_changed=[unchanged]):
         return recorded
     raise RefusedRequestError("Somebody else went on with this trajectory; read its state again.")
-
-
-def draft(
-    bench: Bench, trajectory_id: str, kind: str, said: Mapping[str, Any], *, cause: str | None
-) -> EventDraft:
-    """Give an event of a trajectory that is not recorded yet."""
-    return EventDraft(
-        event_id=bench.new_id(),
-        run_id=bench.run_id,
-        stream_id=trajectory_id,
-        kind=kind,
-        actor_id=bench.actor_id,
-        idempotency_key=None,
-        recorded_at_us=bench.clock.now_us(),
-        causation_id=cause,
-        payload=said,
-    )
 
 
 def needed(fact: T | None) -> T:
