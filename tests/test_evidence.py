@@ -1,6 +1,7 @@
 """Are the pinned bundles what the index says, and what the program would freeze again?
 
-Not here: playing those again that hold threads (`tests/real/test_pinned_reruns.py`, with all the others).
+Not here: playing those again that hold threads and processes, or take long
+(`tests/real/test_pinned_reruns.py`, with all the others).
 """
 
 from __future__ import annotations
@@ -11,12 +12,10 @@ from pathlib import Path
 import pytest
 
 from codeai_lab.errors import CorruptionDoesNotApplyError
-from codeai_lab.lessons import lesson_named
-from codeai_lab.lessons.freezing import freeze_lesson
+from codeai_lab.lessons.freezable import freezable
 from codeai_lab.prove import corrupt
 from codeai_lab.prove.bundle import read_index
 from codeai_lab.prove.verify import verify
-from codeai_lab.run.revisions import revision_named
 
 EVIDENCE = Path(__file__).parents[1] / "evidence"
 PINNED = read_index(EVIDENCE / "index.json")
@@ -24,14 +23,8 @@ PINNED = read_index(EVIDENCE / "index.json")
 VARIES = {"data/environment.json", "data/verify.py", "manifest-sha256.txt", "tagmanifest-sha256.txt"}
 
 
-WITH_THREADS = {
-    name
-    for name in PINNED
-    if any(
-        "threads" in case["marked"]
-        for case in json.loads((EVIDENCE / name / "data" / "protocol.json").read_bytes())["cases"]
-    )
-}
+# Played with threads or processes, or for longer than a unit test may take: held in tests/real.
+PLAYED_ELSEWHERE = ("retry-rerun/", "working-state/", "overload/", "libraries/", "contention/", "duplicates/")
 
 
 def test_the_index_names_every_bundle_and_nothing_else() -> None:
@@ -56,11 +49,14 @@ def test_a_pinned_bundle_is_valid_and_complete(name: str) -> None:
     assert (report.valid, report.complete, list(report.findings)) == (True, "yes", [])
 
 
-@pytest.mark.parametrize("name", sorted(name for name in PINNED if name not in WITH_THREADS))
+@pytest.mark.parametrize("name", sorted(name for name in PINNED if not name.startswith(PLAYED_ELSEWHERE)))
 def test_a_pinned_bundle_is_what_would_be_frozen_again(name: str, tmp_path: Path) -> None:
     """Same lesson, same rules: the same bytes, apart from what names the place and the day's verifier."""
-    lesson, _, rest = name.partition("/")
-    freeze_lesson(lesson_named(lesson), revision_named(rest.rsplit("-", 1)[1]), tmp_path / "again")
+    protocol = json.loads((EVIDENCE / name / "data" / "protocol.json").read_bytes())
+    notebook = EVIDENCE / name / "data" / "notebook.ipynb"
+    freezable(protocol["lesson"]).freeze(
+        protocol["revision"], tmp_path / "again", notebook if notebook.exists() else None, None
+    )
 
     assert bytes_of(tmp_path / "again") == bytes_of(EVIDENCE / name)
 

@@ -87,7 +87,7 @@ def compare(frozen: Run, again: Run, *, marked: Mapping[str, Allowed]) -> tuple[
         marked: what `allowed_statuses` gives, for each case that threads or processes play.
     """
     versions = differing_versions(frozen.environment, again.environment)
-    before, now = ({row["case"]: row for row in run.rows} for run in (frozen, again))
+    before, now = ({case_of(row): row for row in run.rows} for run in (frozen, again))
     compared = []
     for case in {**before, **now}:
         if case not in before or case not in now:
@@ -101,6 +101,11 @@ def compare(frozen: Run, again: Run, *, marked: Mapping[str, Allowed]) -> tuple[
         verdict = Verdict.SAME if not fields else Verdict.NOT_COMPARABLE if versions else Verdict.DIFFERS
         compared.append(Compared(case=case, verdict=verdict, fields=fields, versions=versions))
     return tuple(compared)
+
+
+def case_of(row: Row) -> str:
+    """Give the name by which a row is compared: its case, or for a trajectory its policy."""
+    return str(row.get("case", row.get("policy")))
 
 
 def differing_versions(frozen: Mapping[str, Any], again: Mapping[str, Any]) -> tuple[Difference, ...]:
