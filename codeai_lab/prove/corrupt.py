@@ -12,7 +12,8 @@ Always true:
   CO2. Each inside kind is refused without an outside digest, with a finding of its own code.
   CO3. A kind that does not apply to a bundle says so and leaves nothing behind.
 
-Not here: the ways themselves (`prove.corruptions`, `prove.forgeries`, `prove.forged_calls`).
+Not here: the ways themselves (`prove.corruptions`, `prove.forgeries`, `prove.forged_calls`,
+`prove.forged_records`).
 """
 
 from __future__ import annotations
@@ -24,9 +25,10 @@ from codeai_lab.errors import BundleError, CorruptionDoesNotApplyError
 from codeai_lab.prove.copies import Copy, Corruption
 from codeai_lab.prove.corruptions import CORRUPTIONS
 from codeai_lab.prove.forged_calls import FORGED_CALLS
+from codeai_lab.prove.forged_records import FORGED_RECORDS
 from codeai_lab.prove.forgeries import FORGERIES
 
-KINDS: tuple[Corruption, ...] = (*FORGERIES, *CORRUPTIONS, *FORGED_CALLS)
+KINDS: tuple[Corruption, ...] = (*FORGERIES, *CORRUPTIONS, *FORGED_CALLS, *FORGED_RECORDS)
 
 
 def corrupt(bundle: Path, kind: str, to: Path) -> Corruption:

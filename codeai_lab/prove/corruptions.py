@@ -74,7 +74,7 @@ def edit_payload_new_digests(copy: Copy) -> None:
 def edit_clock_new_digests(copy: Copy) -> None:
     """One instant is moved, every digest is new, the chain is not."""
     events = copy.events()
-    events[1]["recorded_at_us"] += 1
+    events[0]["recorded_at_us"] += 1
     copy.write_events(events, rechain=False)
     copy.seal()
 

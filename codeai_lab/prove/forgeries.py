@@ -4,14 +4,14 @@ Chapter: 004, "Checking it without trusting it": the five seeded corruptions of 
 mutated summary of the older demo; then more of the kind.
 
 Idea: hashes prove that nobody changed the bytes *afterwards*. Here somebody writes chain and digests anew,
-and only
-the meaning is left: a reuse link must resolve, a collision must leave a refusal, the world must fit the
-ledger. The last two fit in every way, and only a digest that is kept outside tells them from the truth.
+and only the meaning is left: a reuse link must resolve, a collision must leave a refusal, the world must fit
+the ledger. The last two fit in every way, and only a digest that is kept outside tells them from the truth.
 
 Always true:
   FO1. After every forgery here the chain and all manifests are consistent.
 
-Not here: damage that digests or names give away (`prove.corruptions`), forged calls (`prove.forged_calls`).
+Not here: damage that digests or names give away (`prove.corruptions`), forged calls
+(`prove.forged_calls`), forged trajectories and samples (`prove.forged_records`).
 """
 
 from __future__ import annotations
@@ -229,7 +229,7 @@ def truncate_consistently(copy: Copy) -> None:
     if len(protocol["cases"]) < 2:
         raise ValueError("one case is all there is")
     case = protocol["cases"].pop()["case"]
-    results["rows"] = [row for row in results["rows"] if row["case"] != case]
+    results["rows"] = [row for row in results["rows"] if row.get("case", row.get("policy")) != case]
     copy.write_document("protocol", protocol)
     copy.write_document("results", results)
     shutil.rmtree(copy.world / case)

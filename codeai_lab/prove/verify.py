@@ -28,18 +28,22 @@ A row has one of these forms (`FORMS`, at step 7, is where another is added):
            statistics, as a number or as {"closed_form", "sampled", "se"}, within 1e-9 of their size. The
            standard error is sd / sqrt(n) of a mean, and sqrt((m4 - sd^4) / n) / (2 sd) of a deviation, with
            m4 the fourth central moment. What else such a row says is not checked: parameters, closed forms.
+  film     what a recovery kept, repeated, spent and changed, counted from the events of one trajectory; its
+           policy is the name of its case. The protocol expects the whole row
 
 Always true:
   V1. If step 1 or 2 finds anything, no payload byte is read. Nothing outside the bundle is ever opened.
   V2. Whatever the bytes, the answer is findings, never a traceback. Nothing is written.
-  V3. The ledger is read as a stream; what is kept grows with the keys, and by a name for each request.
+  V3. The ledger is read as a stream; what is kept grows with the keys, and by a name for each request;
+      of a trajectory it is what its calls answered.
   V4. Findings name places, ids, dimensions and digests, never another recorded value.
 
 Not checked: completeness without --expect; a success forged for a failure whose effect the world shows, when
 chain, results and digests are all rewritten (only --expect catches it); who wrote the bundle, when and where;
-clock readings; that event ids differ between streams; the canonical form of payloads, but for an action's
-request; references to effect systems other than the world in the bundle; hard links; what README.md and
-notebook.ipynb say.
+clock readings; that event ids differ between streams; the cause of what follows on a sound replay; what a
+trajectory's calls ask and what a tool answers, why a candidate was refused, and how often a trajectory may
+try again by itself; the canonical form of payloads, but for an action's request; references to effect systems
+other than the world in the bundle; hard links; what README.md and notebook.ipynb say.
 
 It is longer than a module should be because it has to be one file; the steps can be read one at a time.
 """
@@ -85,14 +89,20 @@ SEGMENT = re.compile(
 LONGEST_LINE = 2**20  # bytes
 LISTED_OF_EACH_CODE = 20
 
-# What the three documents look like. A shape is a type, a tuple of choices, a list of one shape, or a dict of
-# exactly these keys. Rows have forms of their own; what step 8 compares is only a list here.
+# A shape is a type (`object` is any), a word, a tuple of choices, a list of one shape, or a dict of exactly
+# these keys, or of any keys where its key is `str`.
+FILM_ROW = {
+    "policy": ("restart", "resume", "fallback", "none"), "verified_kept": [str], "repeated_calls": int,
+    "additional_calls": int, "skipped_calls": int, "provenance_changed": bool, "source_of_second_film": str,
+    "recommendation": str, "timeout_in_record": bool,
+}  # fmt: skip
+# What the three documents look like. Rows have forms of their own; what step 8 compares is only a list here.
 DOCUMENTS: dict[str, tuple[str, dict[str, Any]]] = {
     PROTOCOL: ("codeai-lab-protocol-v1", {
         "format": str, "ledger_id": str, "lesson": str, "revision": str, "seed": (int, str), "cases": [{
             "case": str, "question": str, "marked": [("threads", "processes")], "requests": list,
-            "expected": {"requests": int, "statuses": list, "reused_from": list, "raised": list,
-                         "effects_world": int},
+            "expected": (FILM_ROW, {"requests": int, "statuses": list, "reused_from": list, "raised": list,
+                                    "effects_world": int}),
         }],
     }),
     RESULTS: ("codeai-lab-results-v1", {
@@ -238,7 +248,8 @@ def _names_on_disk(root: str, found: _Findings) -> set[str]:
         with os.scandir(f"{root}/{folder}") as entries:
             for entry in sorted(entries, key=lambda entry: entry.name):
                 path = folder + entry.name
-                if entry.is_symlink() or _is_junction(entry):
+                status = entry.stat(follow_symlinks=False) if os.name == "nt" else None
+                if entry.is_symlink() or getattr(status, "st_reparse_tag", 0) == 0xA0000003:  # a junction
                     found.add("link", ascii(path), "a link")
                 elif entry.is_dir(follow_symlinks=False):
                     folders.append(f"{path}/")
@@ -247,10 +258,6 @@ def _names_on_disk(root: str, found: _Findings) -> set[str]:
                 else:
                     found.add("special-file", ascii(path), "a device, pipe or socket")
     return files
-
-
-def _is_junction(entry: os.DirEntry[str]) -> bool:
-    return os.name == "nt" and getattr(entry.stat(follow_symlinks=False), "st_reparse_tag", 0) == 0xA0000003
 
 
 # --- step 2: the manifests ---------------------------------------------------------------------------------
@@ -419,14 +426,18 @@ def _document(root: str, path: str, found: _Findings) -> dict[str, Any]:
 
 def _shaped(value: Any, shape: Any) -> bool:
     kind = type(shape)
+    if kind is type:
+        return shape is object or type(value) is shape
     if kind is dict:
+        if str in shape:  # any keys
+            return type(value) is dict and all(_shaped(item, shape[str]) for item in value.values())
         fits = type(value) is dict and value.keys() == shape.keys()
         return fits and all(_shaped(value[key], shape[key]) for key in shape)
     if kind is list:
         return type(value) is list and all(_shaped(item, shape[0]) for item in value)
     if kind is tuple:
-        return any(_shaped(value, choice) for choice in shape)
-    return bool(value == shape) and type(value) is str if kind is str else type(value) is shape
+        return type(value) in shape or any(_shaped(value, choice) for choice in shape)
+    return type(value) is str and bool(value == shape)
 
 
 def _text(content: bytes) -> str:
@@ -475,7 +486,8 @@ _dump = json.JSONEncoder(sort_keys=True, separators=(",", ":"), check_circular=F
 
 ASKED, CLAIMED, STARTED = "action.requested", "action.claimed", "action.execution_started"
 COMPLETED, REFUSED, LATE = "action.completed", "action.replay_refused", "action.completed_late"
-JUDGED, NOT_JUDGED = "action.reconciled", "action.reconcile_refused"
+JUDGED, CALL_JUDGED = "action.reconciled", "call.reconciled"
+NOT_JUDGED = ("action.reconcile_refused", "call.reconcile_refused")
 CALLED, SENT, TRIED, OBSERVED = "call.requested", "call.manifest", "attempt.started", "attempt.observed"
 CALL_COMPLETED, CALL_REFUSED, RESUMED = "call.completed", "call.replay_refused", "call.resumed"
 READ, NOT_RETRIED = "attempt.interpreted", "attempt.retry_decided"
@@ -484,11 +496,19 @@ OPENED, TASK, OFFERED = "directive.opened", "task.created", "context.item_offere
 COMPILING, COMPILED = "context.compilation_requested", "context.compiled"
 NOT_COMPILED = "context.compilation_failed"
 SAMPLE = "sample.recorded"
+BEGUN, SAVED, ANSWERED = "trajectory.started", "checkpoint.committed", "trajectory.completed"
+MADE, SUCCEEDED, FAILED, RECOVERY = "call.started", "call.succeeded", "call.failed", "recovery.started"
+ACCEPTED, DETOUR = "validation.decided", "fallback.used"
+CLOCK = re.compile(r'"recorded_at_us":\d+')
+PLAN = "plan"  # the node that the call for the plan serves
+TRIED_AGAIN = {FAILED, "step.retried", "query.repaired", "discovery.reopened"}
+PAUSED = "none; the trajectory is paused"  # what a trajectory recommends that was not completed
 
 # Which kind may follow which in the history of one request, and as which place of which batch ("" is any).
 _CALLS = {
     ("", CALLED): "", (CALLED, SENT): "", (SENT, TRIED): "", (TRIED, OBSERVED): "",
     (OBSERVED, TRIED): "", **{(kind, CALL_COMPLETED): "" for kind in (CALLED, SENT, TRIED, OBSERVED)},
+    (TRIED, CALL_JUDGED): "1,1", (CALL_JUDGED, CALL_JUDGED): "1,1", (CALL_JUDGED, OBSERVED): "",
 }  # fmt: skip
 _VERDICTS = {(kind, JUDGED): "1,1" for kind in (STARTED, COMPLETED, JUDGED, LATE)} | {(JUDGED, LATE): "1,1"}
 _OLDEST = _CALLS | _VERDICTS | {("", ASKED): "1,1", (ASKED, COMPLETED): "1,1", (ASKED, JUDGED): "1,1"}
@@ -508,12 +528,17 @@ ORDER = {
     },
     "a call of a work": dict.fromkeys(pairwise(_A_CALL_OF_A_WORK), "1,1") | {
         ("", CALLED): "1,1 or 2,2", (CALLED, CALL_COMPLETED): "1,1", (CALLED, CALL_REFUSED): "1,1",
-        (CALLED, RESUMED): "1,2", (SENT, RESUMED): "1,2",
+        (CALLED, RESUMED): "1,2", (SENT, RESUMED): "1,2", (SENT, CALL_COMPLETED): "1,1",
+        (TRIED, CALL_JUDGED): "1,1", (CALL_JUDGED, CALL_JUDGED): "1,1", (CALL_JUDGED, RESUMED): "1,2",
     },
     "a work": dict.fromkeys(
         [*pairwise(("", OPENED, TASK, OFFERED, COMPILING, COMPILED)), (COMPILING, NOT_COMPILED)], "1,1"
     ),
 }  # fmt: skip
+RULES = ORDER.keys() - {"a call of a work", "a work"}
+OLDER, COMPARE = RULES - {"lab"}, RULES - {"7a0d43b"}
+# Of rules that go by another name nothing is known but what any rules do.
+ORDER["other rules"] = dict.fromkeys(ORDER["lab"] | ORDER["88d1291"], "")
 # The same, by what came last: rules -> last kind -> next kind -> place.
 NEXT = {
     rules: {
@@ -522,7 +547,9 @@ NEXT = {
     }
     for rules, pairs in ORDER.items()
 }
-RECORD_STARTS = ("88d1291", "lab")
+RECORD_STARTS = ("88d1291", "lab")  # of those that do not say it in the request
+SAYS_STARTS = ',"records_starts":'
+SAID = (SAYS_STARTS + "true", SAYS_STARTS + "false")
 # (status, was an effect possible) of a completion -> the codes that its error may have; None is no error.
 ERRORS: dict[tuple[str | None, bool], tuple[str | None, ...]] = {
     ("succeeded", True): (None, "output-not-recordable"),
@@ -565,7 +592,8 @@ UNSIGNED = (
 _SIGNED = re.escape(UNSIGNED[1:]).replace("%s", _HEX)
 REQUEST = re.compile(
     rf',"capability":({_TEXT}),"fingerprint":\{{"digest":"{_HEX}",{_SIGNED},"instruction":({_TEXT}),'
-    rf'"payload":(\{{.*\}}),"performer":({_TEXT}),"precondition":(.*),"rules":({_TEXT})\}}'
+    rf'"payload":(\{{.*\}}),"performer":({_TEXT}),"precondition":(.*),'
+    rf'"rules":({_TEXT})\}}'
 ).fullmatch
 # A number, a word, or an object of such: canonical when its keys are in order. ASCII sorts as UTF-16 does.
 _SCALAR = r'(?:"[ !#-\[\]-~]*+"|0|-?[1-9][0-9]{0,14}|null|true|false)'
@@ -579,7 +607,7 @@ PROVIDED = re.compile(
     rf'\{{"key":(?P<key>{_TEXT}),"n":(?P<n>{_WHOLE}),"request_body_hash":"(?P<hash>[0-9a-f]{{64}})"\}}\n'
 ).fullmatch
 
-# Fields and types of payloads, sorted as in canonical JSON.
+# Fields and types of payloads, sorted as in canonical JSON; those with a ? may be missing.
 _MAYBE_TEXT, _MAYBE_OBJECT = (str, type(None)), (dict, type(None))
 _CONTENT = {"error": _MAYBE_OBJECT, "observed": _MAYBE_OBJECT, "output": object}
 _REFUSAL = {"dimensions": list, "fingerprint_version": str, "idempotency_key": str}
@@ -587,7 +615,7 @@ _OUTCOME = {"action_id": str, "effect_possible": bool, **_CONTENT, "reused_from_
             "status": str}  # fmt: skip
 PAYLOADS: dict[str, dict[str, Any]] = {
     ASKED: {"action_id": str, "capability": str, "fingerprint": dict, "instruction": str, "payload": dict,
-            "performer": str, "precondition": object, "rules": str},
+            "performer": str, "precondition": object, "records_starts?": bool, "rules": str},
     CLAIMED: {"action_id": str},
     STARTED: {"action_id": str},
     COMPLETED: _OUTCOME,
@@ -595,7 +623,9 @@ PAYLOADS: dict[str, dict[str, Any]] = {
     "content": _CONTENT,
     REFUSED: {"action_id": str, **_REFUSAL, "original_action_id": str, "reason": str},
     JUDGED: {"action_id": str, "evidence": list, "verdict": str},
-    NOT_JUDGED: {"action_id": str, "reason": str},
+    NOT_JUDGED[0]: {"action_id": str, "reason": str},
+    CALL_JUDGED: {"call_id": str, "evidence": list, "verdict": str},
+    NOT_JUDGED[1]: {"call_id": str, "reason": str},
     CALLED: {"call_id": str, "chamber": str, "context": dict, "fingerprint": dict, "prompt": str,
              "requested_model": str, "rules": str},
     SENT: {"call_id": str, "fingerprint": dict},
@@ -606,8 +636,8 @@ PAYLOADS: dict[str, dict[str, Any]] = {
     NOT_RETRIED: {"attempt": int, "call_id": str, "retry": bool},
     ATTEMPT_OVER: {"attempt": int, "call_id": str, "status": str},
     STATUS_DECIDED: {"call_id": str, "status": str},
-    CALL_COMPLETED: {"call_id": str, "original_call_id": _MAYBE_TEXT, "replayed": bool, "response": object,
-                     "status": str},
+    CALL_COMPLETED: {"call_id": str, "error?": dict, "original_call_id": _MAYBE_TEXT, "replayed": bool,
+                     "response": object, "status": str},
     CALL_REFUSED: {"call_id": str, **_REFUSAL, "original_call_id": str, "reason": str},
     RESUMED: {"call_id": str, "new_call_id": str, "request_body_hash": str, "stage": str},
     OPENED: {"directive": str, "work_id": str},
@@ -616,6 +646,56 @@ PAYLOADS: dict[str, dict[str, Any]] = {
     COMPILING: {"offered": list, "work_id": str},
     COMPILED: {"context": dict, "work_id": str},
     NOT_COMPILED: {"missing": list, "work_id": str},
+}  # fmt: skip
+# The same of a trajectory. A checkpoint has no shape: it is compared with what it should be.
+_ROLE, _NUMBER = ("plan", "search", "fetch", "quote", "compare"), (int, float)
+_ROUTE = {"arguments": dict, "provider": str, "tool": str}
+_PROPOSAL = {"arguments": dict, "node": str, "provider": str, "role": _ROLE, "tool": str}
+_ERROR = {"class": ("transient", "input", "unknown"), "code": str, "definite": bool, "message": str}
+_LEAST = ({"method": str, "minimum": _NUMBER, "provider": str}, type(None))
+_SOUGHT = {"about": [str], "node": str, "query": str, "rewritten": str, "title": _MAYBE_TEXT}
+_FOUND = {"film_id": str, "node": str, "reason": str, "source_id": str}
+TRAJECTORY: dict[str, dict[str, Any]] = {
+    BEGUN: {
+        "limits": {"acceptance": {str: _NUMBER}, "asks": bool, "standby": {str: str}} | dict.fromkeys(
+            ("calls", "call_retries", "other_routes", "repairs", "step_retries", "switches"), int),
+        "request": {"approvals": list, "constraints": [str], "criterion": {"name": str, "terms": [str]},
+                    "goal": str, "performer": str, "request_id": str, "sought": [_SOUGHT]},
+        "trajectory_id": str},
+    SAVED: {},
+    MADE: {"arguments": dict, "attempt": int, "call_id": str, "node": str, "provider": str, "role": _ROLE,
+           "tool": str},
+    SUCCEEDED: {"call_id": str, "result": object},
+    FAILED: {"call_id": str, "error": _ERROR},
+    ACCEPTED: {"acceptance": _LEAST, "accepted": bool, "call_ids": [str], "field": _MAYBE_TEXT,
+               "film_id": _MAYBE_TEXT, "node": str, "reason": _MAYBE_TEXT},
+    "discovery.reopened": {"film_id": str, "node": str, "reason": str},
+    "proposal.rejected": {"proposal": _PROPOSAL, "reason": (
+        "repeats-verified-branch", "serves-no-open-node", "exceeds-budget", "breaks-dependency",
+        "repeats-refused-input", "not-permitted")},
+    RECOVERY: {"discards": [int], "failed_call_id": str, "from_version": int, "keeps": [str],
+               "original_error": _ERROR, "policy": ("restart", "resume", "fallback")},
+    DETOUR: {"acceptance_threshold": {"new": _LEAST, "old": _LEAST}, "new": _ROUTE, "node": str,
+             "old": _ROUTE, "original_error": (_ERROR, type(None)), "role": _ROLE, "rule": str},
+    "step.retried": {"failed_call_id": str, "node": str},
+    "query.repaired": {"failed_call_id": str, "new": dict, "node": str, "old": dict, "repair": object},
+    "node.unresolved": {"choices": [("other_route", "ask", "report_missing")], "node": str, "reason": str},
+    "way.chosen": {"node": str, "query": _MAYBE_TEXT, "way": ("other_route", "ask", "report_missing")},
+    "authority.asked": {"performer": str, "sources": [_FOUND | {"allowed": bool}]},
+    "evidence.withheld": _FOUND,
+    ANSWERED: {"comparison": object, "completion": str, "intended_write": object, "missing": list,
+               "recommendation": str, "recommended_film": object, "scores": dict, "status": str},
+}  # fmt: skip
+PAYLOADS |= TRAJECTORY
+_NODE = {"kind": ("film", "compare"), "needs": [str], "node": str} | _ROUTE
+# What a tool answers, by the role of the call; the first and the last are judged, so they may be anything.
+SAYS = {
+    "plan": {"nodes": [_NODE]},
+    "search": [{"film_id": str, "score": _NUMBER, "title": str}],
+    "fetch": {"director": str, "film_id": str, "passages": [{"passage_id": str, "text": str}], "summary": str,
+              "source_id": str, "themes": [str], "title": str, "year": int},
+    "quote": {"passages": [str]},
+    "compare": {"recommended": str, "text": str},
 }  # fmt: skip
 # Dimension of a fingerprint -> field of the recorded request, sorted as in canonical JSON.
 DIMENSIONS = {
@@ -627,6 +707,7 @@ SAMPLES = (
     {"case": str, "quantity": str, "values": [(int, float)]},
     {"case": str, "quantity": str, "counts": dict},
 )
+MAY_LACK = (ASKED, CALL_COMPLETED)
 VERSIONS = {ASKED: "action-fingerprint-v1", CALLED: "call-fingerprint-v1"}
 CREATED = {
     "kind": "ledger.created", "ledger_id": str, "recorded_at_us": int, "schema_version": int, "seq": int,
@@ -649,6 +730,7 @@ class _Case:
     receipts: int = 0
     trace: list[tuple[str, str, str]] = field(default_factory=list)  # actor, kind, stream of works and calls
     samples: dict[str, dict[str, tuple[float, float]]] = field(default_factory=dict)  # statistics by quantity
+    trajectories: list[_Trajectory] = field(default_factory=list)
 
 
 @dataclass(slots=True)
@@ -671,6 +753,7 @@ class _Request:
     key: str
     case: _Case
     rules: str
+    starts: bool  # whether these rules record every start
     call: bool
     words: str  # its payload without an action's id, as it stands there
     dimensions: tuple[str, ...]
@@ -700,6 +783,14 @@ class _Request:
         return CALLED if self.call else ASKED
 
     @property
+    def is_open(self) -> bool:
+        """Whether it may have had an effect, or not: then there is something to reconcile."""
+        if not self.call:
+            return self.bounds == (0, 1)
+        unsettled = self.verdict in (None, "still_unknown") and not self.answer
+        return unsettled and self.attempt > self.observed
+
+    @property
     def conflict(self) -> bool:
         """A refused identity; the older rules leave no event behind when it is a call's."""
         silent_call = self.call and not self.answer and self.prior is not None
@@ -713,7 +804,7 @@ class _Request:
         if self.verdict and (judged := VERDICTS[self.verdict]):
             return judged
         if not self.answer:
-            return (0, int(self.started or self.rules not in RECORD_STARTS))
+            return (0, int(self.started or not self.starts))
         return (1, 1) if self.status == "succeeded" else (0, int(self.entered))
 
     @property
@@ -740,6 +831,7 @@ class _Ledger:
         self.requests: dict[str, _Request] = {}  # by stream
         self.decided: dict[bool, dict[str, _Request]] = {False: {}, True: {}}  # of actions, of calls; by key
         self.works: dict[str, _Work] = {}  # by stream
+        self.trajectories: dict[str, _Trajectory] = {}  # by stream
         # Event id -> what a call that it causes is of, how that is named, and dimensions that it has.
         self.intentions: dict[str, tuple[_Work | None, str | None, dict[str, str]]] = {}
         self.prev, self.seq, self.due, self.stream = "", 0, "", ""
@@ -822,9 +914,11 @@ class _Ledger:
             request = self.asked(cause, event_id, key, kind, text, run, stream)
         self.request, case = request, request.case
         case.kinds.append(sys.intern(kind))
-        place = "1,1" if kind == NOT_JUDGED else request.order[request.last].get(kind)
+        place, newest = request.order[request.last].get(kind), kind
         if place is None:
-            raise _Refused("out-of-order", f"{kind} cannot follow {request.last} under these rules")
+            if kind not in NOT_JUDGED:
+                raise _Refused("out-of-order", f"{kind} cannot follow {request.last} under these rules")
+            place, newest = "1,1", request.last
         if place and batch not in place:
             self.add("batch-shape", f"under these rules it is {place} of a batch, not {batch}")
         if key != request.key or run != case.run:
@@ -833,19 +927,18 @@ class _Ledger:
             self.add("causation-broken", "it does not name its request as its cause, or has its id")
 
         # What it means.
-        if kind != NOT_JUDGED:
-            request.last = kind
+        request.last = newest
         if kind == COMPLETED:
             self.action_completed(request, text)
         elif kind in (CLAIMED, STARTED):
             if text != "}":
                 _payload(kind, f'{{"action_id":""{text}')
-            if kind == STARTED:
-                self.execution_started(request)
+            request.started |= kind == STARTED
+            free = request.rules != "lab" or not request.started
+            if not free and self.decided[False].setdefault(request.key, request) is not request:
+                self.add("second-start", "its key had started before, and these rules start a key once")
         elif request.call:
-            if request.work:
-                case.trace.append((actor, kind, stream))
-            self.call_event(request, kind, event_id, text)
+            self.call_event(request, actor, kind, event_id, text)
         elif kind != ASKED:
             self.later_on(request, kind, text)
         return None
@@ -855,13 +948,22 @@ class _Ledger:
         stream: str,
     ) -> None:  # fmt: skip
         """Judge an event that belongs to no request: of a work before its call, or a sample."""
-        if kind != SAMPLE and kind not in NEXT["a work"]:
+        if kind != SAMPLE and kind not in NEXT["a work"] and kind not in TRAJECTORY:
             code = "request-missing" if kind in PAYLOADS else "unknown-kind"
             raise _Refused(code, f"{kind!a} without a request earlier in its stream")
         case = self.case(run)
         case.kinds.append(sys.intern(kind))
         if kind == SAMPLE:
             return self.sample(case, _parse(f"{{{text}"))
+        if kind in TRAJECTORY:
+            trajectory = self.trajectories.get(stream)
+            if trajectory is None:
+                trajectory = self.trajectories[stream] = _Trajectory(self.add, stream, run)
+                case.trajectories.append(trajectory)
+            said = _payload(kind, f"{{{text}") if kind != SAVED else _parse(f"{{{text}")
+            if (key, run) != ("null", trajectory.run):
+                self.add("stream-differs", "its run is not that of its trajectory, or it has a key")
+            return trajectory.take(self.seq, batch, cause, event_id, kind, said)
         case.trace.append((actor, kind, stream))
         return self.work_event(batch, cause, event_id, key, kind, _payload(kind, f"{{{text}"), run, stream)
 
@@ -877,18 +979,18 @@ class _Ledger:
         call = kind == CALLED
         prior, words = self.decided[call].get(key), text
         if prior is not None and prior.words == text:
-            dimensions, rules, key, words = prior.dimensions, prior.rules, prior.key, prior.words
+            dimensions, rules, starts = prior.dimensions, prior.rules, prior.starts
+            key, words = prior.key, prior.words
         else:
-            dimensions, rules = self.fingerprinted(kind, text)
+            dimensions, rules, starts = self.fingerprinted(kind, text)
             if key == "null":
                 raise _Refused("event-shape", "a request without a key")
-            if rules not in ORDER:
-                raise _Refused("unknown-version", "asked under a rule set that is not known here")
         work = self.intended(cause, key, run, stream, dimensions) if call and cause != "null" else None
-        case, order = self.case(run), NEXT["a call of a work" if work else rules]
+        order = NEXT["a call of a work"] if work else NEXT.get(rules, NEXT["other rules"])
+        case = self.case(run)
         retry = (prior is not None and prior.case is case) or key in case.keys
         request = _Request(
-            stream, event_id, key, case, rules, call, words, dimensions, prior, retry, work, order
+            stream, event_id, key, case, rules, starts, call, words, dimensions, prior, retry, work, order
         )
         self.requests[stream] = request
         if not retry:
@@ -896,11 +998,14 @@ class _Ledger:
         case.streams.append(stream)
         return request
 
-    def fingerprinted(self, kind: str, text: str) -> tuple[tuple[str, ...], str]:
+    def fingerprinted(self, kind: str, text: str) -> tuple[tuple[str, ...], str, bool]:
         """Give a request's dimensions and rules; its fingerprint must be that of what it asks for."""
         quick = REQUEST(text) if kind == ASKED else None
         if quick is not None:
             capability, digest, *stored, instruction, payload, performer, precondition, rules = quick.groups()
+            starts = ""
+            if precondition.endswith(SAID):  # it stands between the two
+                precondition, _, starts = precondition.rpartition(SAYS_STARTS)
             made = (
                 _digest_again(capability), _digest_again(instruction), _sha256(payload),
                 _digest_again(performer), _sha256(precondition),
@@ -911,21 +1016,17 @@ class _Ledger:
                 and _is_canonical(payload)
                 and _is_canonical(precondition)
             ):
-                return made, _unquoted(rules)
+                rules = _unquoted(rules)
+                return made, rules, starts == "true" if starts else rules in RECORD_STARTS
         asked = _payload(kind, f'{{"action_id":""{text}' if kind == ASKED else f"{{{text}")
         dimensions = tuple([_digest_of(asked[name]) for name in DIMENSIONS[kind].values()])
         if asked["fingerprint"] != _fingerprint(dimensions, kind):
             self.add("fingerprint-disagrees", "its stored fingerprint is not that of what it asks for")
         elif kind == ASKED:
             self.add("event-shape", "what it asks for is not in canonical form")
-        return dimensions, asked["rules"]
+        return dimensions, asked["rules"], asked.get("records_starts", asked["rules"] in RECORD_STARTS)
 
     # --- actions
-
-    def execution_started(self, request: _Request) -> None:
-        request.started = True
-        if request.rules == "lab" and self.decided[False].setdefault(request.key, request) is not request:
-            self.add("second-start", "its key had started before, and these rules start a key once")
 
     def action_completed(self, request: _Request, text: str) -> None:
         """Status, error, start and possible effect go together; a replay is like its original."""
@@ -937,7 +1038,11 @@ class _Ledger:
                 return self.replayed(request, prior, status)
         entered, content, link, status = _completion(COMPLETED, text)
         request.entered = entered == "true"
-        if request.rules in RECORD_STARTS and request.started != request.entered:
+        if (
+            request.starts
+            and request.started != request.entered
+            and (request.entered or request.rules in RULES)
+        ):
             self.add("start-disagrees", "whether it started and whether its effect was possible disagree")
         if self.completed(request, status, None if link == "null" else link, content):
             possible = not request.entered  # its content was judged where the original said it
@@ -954,7 +1059,7 @@ class _Ledger:
         request.answer, request.status, request.reused_from = "completed", status, link
         if link is None:
             request.told = (status, content)
-            if request.prior is not None and status != "denied":
+            if request.prior is not None and status != "denied" and request.rules in RULES:
                 self.add("not-replayed", "its key was decided when it was asked, and it was carried out")
             return False
         original = self.requests.get(link)
@@ -969,7 +1074,7 @@ class _Ledger:
             self.add("replay-of-replay", "its reuse link names a replay instead of the original")
         elif original.told != (status, content):
             self.add("replay-differs", "what it returns is not what the original recorded")
-        elif original.dimensions != request.dimensions and (request.call or request.rules != "7a0d43b"):
+        elif original.dimensions != request.dimensions and (request.call or request.rules in COMPARE):
             self.add("replay-of-another", "it replays another operation that had the same key")
         elif request.rules == "lab" and not (request.call or original.started):
             self.add("reuse-undecided", "its reuse link names a completion that decides nothing for the key")
@@ -994,19 +1099,24 @@ class _Ledger:
         payload = _payload(kind, f'{{"action_id":""{text}')
         if kind == REFUSED:
             return self.replay_refused(request, payload)
-        is_open, holds = request.bounds == (0, 1), self.decided[False].get(request.key) is request
-        if kind == NOT_JUDGED:
-            fits = {"not-authorised": True, "in-progress": True, "nothing-to-reconcile": not is_open}
+        return self.judged(request, payload)
+
+    def judged(self, request: _Request, payload: dict[str, Any]) -> None:
+        """Judge a verdict, or the refusal of one, on an effect that is open, by its evidence."""
+        if "reason" in payload:
+            fits = {"not-authorised": True, "in-progress": True, "nothing-to-reconcile": not request.is_open}
             if not fits.get(payload["reason"]):
                 self.add("verdict-unfounded", "nothing speaks for refusing to reconcile for this reason")
             return None
         verdict, evidence = payload["verdict"], payload["evidence"]
-        fits = {"effect_confirmed": bool(evidence), "no_effect_confirmed": not evidence}
-        if not is_open or verdict not in VERDICTS or not fits.get(verdict, True):
+        # A receipt of a call may be that of another one with its key; it confirms nothing then.
+        fits = {"effect_confirmed": bool(evidence), "no_effect_confirmed": request.call or not evidence}
+        if not request.is_open or verdict not in VERDICTS or not fits.get(verdict, True):
             return self.add("verdict-unfounded", "its effect was not open, or the evidence says otherwise")
-        request.verdict = verdict
+        holds = self.decided[False].get(request.key) is request
+        request.verdict, request.evidence = verdict, tuple(evidence) if VERDICTS[verdict] else ()
         if verdict == "effect_confirmed":
-            request.evidence, request.told = tuple(evidence), request.told or ("reconciled", CONFIRMED)
+            request.told = request.told or ("reconciled", CONFIRMED)
         elif verdict == "no_effect_confirmed" and request.rules == "lab" and holds:
             del self.decided[False][request.key]  # it may be tried afresh
         return None
@@ -1035,7 +1145,7 @@ class _Ledger:
             or _quoted(payload["idempotency_key"]) != request.key
         ):
             return self.add("refusal-unresolved", "it names no earlier request that holds its key")
-        other_reasons = REFUSED_STATUS if request.rules == "lab" and not request.call else {}
+        other_reasons = {} if request.call or request.rules in OLDER else REFUSED_STATUS
         decided = original.answer or original.told
         if reason != "identity-conflict" and (decided or reason not in other_reasons):
             return self.add("refusal-unfounded", "these rules do not refuse for this reason, or it is not so")
@@ -1099,11 +1209,15 @@ class _Ledger:
             self.add("intention-differs", "it does not ask what was intended, or under another name")
         return work
 
-    def call_event(self, request: _Request, kind: str, event_id: str, text: str) -> None:
+    def call_event(self, request: _Request, actor: str, kind: str, event_id: str, text: str) -> None:
         of_work = request.work is not None
         payload = _payload(kind + " of a work" if of_work and kind == SENT else kind, f"{{{text}")
         if _quoted(payload["call_id"]) != request.stream:
             self.add("stream-differs", "its call is not that of its stream")
+        if of_work:
+            denied = " denied" if payload.get("status") == "denied" and kind == CALL_COMPLETED else ""
+            step = f"{kind} {payload['verdict']}" if kind == CALL_JUDGED else kind + denied
+            request.case.trace.append((actor, step, request.stream))
         if kind == CALLED:
             if of_work:
                 sent = {name: payload[name] for name in ("chamber", "context", "prompt")}
@@ -1124,8 +1238,12 @@ class _Ledger:
             self.call_completed(request, payload)
         elif kind == CALL_REFUSED:
             self.replay_refused(request, payload)
+        elif kind in (CALL_JUDGED, NOT_JUDGED[1]):
+            self.judged(request, payload)
         elif kind == RESUMED:
             stage = "manifest_recorded" if request.manifest else "requested"
+            if request.verdict:
+                stage = "reconciled" if request.verdict == "no_effect_confirmed" else ""
             if payload["stage"] != stage:
                 self.add("intention-differs", "the call that is resumed had not come so far, or further")
             self.stream = _quoted(payload["new_call_id"])  # the batch goes on with the call that is new
@@ -1148,10 +1266,13 @@ class _Ledger:
 
     def call_completed(self, request: _Request, payload: dict[str, Any]) -> None:
         link, content, status = payload["original_call_id"], _dump(payload["response"]), payload["status"]
-        if payload["replayed"] != (link is not None):
-            self.add("completion-impossible", "replayed and original_call_id do not go together")
+        denied, fresh = status == "denied" and link is None, request.attempt == 0 and content == "null"
+        if payload["replayed"] != (link is not None) or ("error" in payload) != denied or denied > fresh:
+            self.add(
+                "completion-impossible", "status, error, replayed and original_call_id do not go together"
+            )
         read, response, _ = request.reading
-        differs = response != content or read not in (None, status)
+        differs = not denied and (response != content or read not in (None, status))
         if differs and link is None and (request.work or status == "succeeded"):
             self.add("observation-differs", "its response is not what was observed last")
         self.completed(request, status, link and _quoted(link), content)
@@ -1180,12 +1301,355 @@ class _Ledger:
                 continue
             refused = (CALL_REFUSED if request.call else REFUSED) in request.order[request.asking]
             collides = request.prior.dimensions != request.dimensions
+            if request.rules not in RULES:
+                continue
             if refused and (collides or (request.rules == "lab" and not request.started)):
                 self.found.add("refusal-missing", LEDGER, f"{request.stream} asks for a decided key in vain")
         for request in self.requests.values():
             request.words, request.dimensions, request.told = "", (), None
         for case in self.cases.values():
             case.requests = [self.requests[stream] for stream in case.streams]
+
+
+# --- step 5: trajectories ----------------------------------------------------------------------------------
+
+
+@dataclass(slots=True, eq=False)
+class _Made:
+    """A call of a trajectory; its key is what makes two calls the same: node, role, tool, arguments."""
+
+    key: tuple[str, str, str, str]
+    path: tuple[str, str]  # tool and provider
+    seq: int
+    event_id: str
+    outcome: str = ""  # its kind; then seq and event id, and what it says: a result or an error
+    outcome_at: int = 0
+    outcome_id: str = ""
+    said: Any = None
+
+
+class _Trajectory:
+    """One trajectory: each event is held against those before it, and the row is counted from the same."""
+
+    def __init__(self, add: Callable[[str, str], None], stream: str, run: str) -> None:
+        self.add, self.stream, self.run, self.first_id, self.last = add, stream, run, "null", ""
+        self.kinds: set[str] = set()
+        self.request: Row = {}
+        self.limits: Row = {}
+        self.calls: dict[str, _Made] = {}
+        self.attempts: Counter[tuple[str, ...]] = Counter()
+        self.refused: set[tuple[str, ...]] = set()  # keys of calls that failed by their input
+        self.plan: dict[str, Row] = {}  # nodes by name, like all that follows up to `due`
+        self.status: dict[str, str] = {}
+        self.paths: dict[str, set[tuple[str, str]]] = {}  # those of the plan and of fallbacks
+        self.evidence: dict[str, dict[str, Row]] = {}  # what a checkpoint says of it, by link
+        self.decided: dict[str, int] = {}  # the seq of its last acceptance
+        self.due: str | None = None  # the node that was accepted, for the next checkpoint
+        self.films: list[list[str]] = []  # that each version verified
+        self.base = 0  # the version that is gone on from
+        self.memory: Any = None
+        self.asked: list[Row] = []  # sources, as authority judged them last
+        self.withheld: set[str] = set()
+        self.failed: _Made | None = None  # what the recovery answers whose batch this is
+        self.recovery: tuple[int, Row, _Made] | None = None
+        self.answer = PAUSED
+
+    def take(self, seq: int, batch: str, cause: str, event_id: str, kind: str, said: Row) -> None:
+        """Judge an event: its place, its cause and what it names; then what it says."""
+        last, begins = self.last, {"": BEGUN, BEGUN: SAVED}.get(self.last, kind)
+        if kind != begins or (kind == BEGUN and last) or ANSWERED in self.kinds:
+            raise _Refused("out-of-order", f"{kind} cannot follow {last or 'nothing'} in a trajectory")
+        self.last, self.seq, self.event_id, names = kind, seq, event_id, {} if kind == SAVED else said
+        self.kinds.add(kind)
+        calls = names.keys() & {"failed_call_id"} | ({"call_id"} if kind in (SUCCEEDED, FAILED) else set())
+        named: list[Any] = [*map(self.calls.get, [*map(said.get, calls), *names.get("call_ids", ())])]
+        if None in named or names.get("node", PLAN) not in (PLAN, *self.plan):
+            raise _Refused("call-unresolved", "it names no earlier call, or no node of the plan")
+        place, due = batch, self.first_id
+        if kind == BEGUN or last == BEGUN:
+            place, due = ("1,2", "null") if kind == BEGUN else ("2,2", due)
+        elif kind in (SUCCEEDED, FAILED):
+            due = named[0].event_id
+        elif kind == RECOVERY:
+            place, due = f"1,{1 + (said['policy'] == 'fallback')}", named[0].outcome_id
+        elif kind == DETOUR and self.failed:
+            due = self.failed.outcome_id
+        elif kind == "authority.asked":
+            place = f"1,{1 + sum(not one['allowed'] for one in said['sources'])}"
+        if batch != place:
+            self.add("batch-shape", f"{kind} is {place} of a batch here, not {batch}")
+        if cause != due:
+            self.add("causation-broken", "it does not name what it answers as its cause")
+        if self.failed and kind != DETOUR:
+            self.add("provenance-hidden", "a fallback was chosen, and none is recorded")
+        getattr(self, kind.replace(".", "_"), dict)(said)
+        self.failed = named[0] if kind == RECOVERY and said["policy"] == "fallback" else None
+
+    def trajectory_started(self, said: Row) -> None:
+        self.first_id, self.request, self.limits = self.event_id, said["request"], said["limits"]
+        if _quoted(said["trajectory_id"]) != self.stream:
+            self.add("stream-differs", "its trajectory is not that of its stream")
+
+    def call_started(self, said: Row) -> None:
+        """A call is counted, serves a node that is open, and goes by a path that is on record."""
+        node, role, path = said["node"], said["role"], (said["tool"], said["provider"])
+        key = (node, role, said["tool"], _dump(said["arguments"]))
+        self.attempts[*key, path[1]] += 1
+        number = f"call-{len(self.calls) + 1}"
+        if (said["call_id"], said["attempt"]) != (number, self.attempts[*key, path[1]]):
+            self.add("out-of-order", "its calls, or the attempts at this one, are not counted from 1")
+        needs = self.plan.get(node, {}).get("needs", ())
+        ready = self.status.get(node) == "open" and all(self.status.get(need) == "verified" for need in needs)
+        is_open = role == PLAN and not self.plan if node == PLAN else role != PLAN and ready
+        if not is_open or len(self.calls) >= self.limits["calls"] or key in self.refused:
+            self.add("call-unfounded", "it serves no open node, is over the budget or was refused before")
+        if role == "search" and path not in self.paths.get(node, ()):
+            self.add("provenance-hidden", "its path is not the plan's, and no fallback says so")
+        self.calls[said["call_id"]] = _Made(key, path, self.seq, self.event_id)
+
+    def call_succeeded(self, said: Row) -> None:
+        call = self.calls[said["call_id"]]
+        if call.outcome or call is not next(reversed(self.calls.values())):
+            self.add("out-of-order", "its call has an outcome, or is not the last that was started")
+        call.outcome, call.outcome_at, call.outcome_id = self.last, self.seq, self.event_id
+        call.said = said["error" if self.last == FAILED else "result"]
+        if self.last == FAILED:
+            self.refused |= {call.key} if call.said["class"] == "input" else set()
+        elif call.key[1] not in (PLAN, "compare") and not _shaped(call.said, SAYS[call.key[1]]):
+            raise _Refused("event-shape", f"not what a tool answers to a {call.key[1]}")
+
+    call_failed = call_succeeded
+
+    def validation_decided(self, said: Row) -> None:
+        """What is accepted follows from the answers that the decision names."""
+        node, self.due = said["node"], None
+        made = [self.calls[name] for name in said["call_ids"]]
+        roles = {PLAN: [PLAN], "film": ["search", "fetch", "quote"], "compare": ["compare"]}
+        kind = PLAN if node == PLAN else self.plan[node]["kind"]
+        if not said["accepted"]:
+            return
+        fits = [call.key[:2] for call in made] == [(node, role) for role in roles[kind]] and all(
+            call.outcome == SUCCEEDED and _shaped(call.said, SAYS[call.key[1]]) for call in made
+        )
+        accepts = {PLAN: self.accepts_plan, "film": self.accepts_film, "compare": self.accepts_comparison}
+        if not fits or not accepts[kind](node, said, made):
+            raise _Refused("decision-unfounded", "what it accepts does not follow from the answers it names")
+        self.decided[node], self.due = self.seq, None if node == PLAN else node
+
+    def accepts_plan(self, _: str, __: Row, made: list[_Made]) -> bool:
+        says = made[0].said["nodes"]
+        nodes, sought = {one["node"]: one for one in says}, {one["node"] for one in self.request["sought"]}
+        if len(nodes) != len(says) or {one["node"] for one in says if one["kind"] == "film"} != sought:
+            return False
+        self.plan, self.status = nodes, dict.fromkeys(nodes, "open")
+        self.paths = {name: {(one["tool"], one["provider"])} for name, one in nodes.items()}
+        return True
+
+    def accepts_film(self, node: str, said: Row, made: list[_Made]) -> bool:
+        search, fetch, quote = made
+        record, quoted, least = fetch.said, quote.said["passages"], self.least(search.path)
+        sought = next(one for one in self.request["sought"] if one["node"] == node)
+        score = next((hit["score"] for hit in search.said if hit["film_id"] == record["film_id"]), -math.inf)
+        passages = [one for one in record["passages"] if one["passage_id"] in quoted]
+        told = " ".join([record["summary"], *record["themes"]])
+        self.saves(node, said, record, {
+            "source_id": record["source_id"], "film_id": record["film_id"], "method": search.path[0],
+            "provider": search.path[1], "passages": passages, "confidence": score,
+        })  # fmt: skip
+        return (
+            (said["film_id"], said["acceptance"]) == (record["film_id"], least)
+            and score >= least["minimum"]
+            and set(quoted) == {one["passage_id"] for one in passages} != set()
+            and sought["title"] in (None, record["title"])
+            and _mentioned(told, sought["about"]) > 0
+        )
+
+    def accepts_comparison(self, node: str, said: Row, made: list[_Made]) -> bool:
+        says, films = made[0].said, self.plan[node]["needs"]
+        self.saves(node, said, says, {
+            "source_id": f"comparison:{self.request['request_id']}", "film_id": None, "passages": [],
+            "method": made[0].path[0], "provider": made[0].path[1], "confidence": None,
+        })  # fmt: skip
+        titles = self.titles()
+        scores = self.scores(films)
+        return says["recommended"] == _best(scores) and all(titles[film] in says["text"] for film in scores)
+
+    def saves(self, node: str, said: Row, result: Row, source: Row) -> None:
+        called = {"call_ids": said["call_ids"], "result": result}
+        self.evidence[node] = {
+            "tool_results": called, "sources": source | {"recorded_at_us": 0},
+            "validations": {"accepted": True, "seq": self.seq},
+        }  # fmt: skip
+
+    def checkpoint_committed(self, said: Row) -> None:
+        """A checkpoint is all that is known so far, link by link; there is one for each acceptance."""
+        if self.due:
+            self.status[self.due] = "verified"
+        elif self.films:
+            self.add("checkpoint-differs", "nothing was accepted since the last one")
+        else:
+            self.memory = said.get("memory_refs")
+        verified, self.due = self.verified(), None
+        films = [self.evidence[node]["sources"]["film_id"] for node in verified]
+        self.films.append([film for film in films if film is not None])
+        self.base = len(self.films)
+        truth: Row = {
+            "type": "checkpoint", "schema": 1, "version": self.base, "request": self.request,
+            "plan": {"nodes": [*self.plan.values()]} if self.plan else None, "node_status": self.status,
+            **{link: {node: self.evidence[node][link] for node in verified}
+               for link in ("tool_results", "sources", "validations")},
+            "budget": {"calls": self.limits["calls"], "spent": len(self.calls)},
+            "failures": [{"call_id": name, "node": call.key[0], "error": call.said}
+                         for name, call in self.calls.items() if call.outcome == FAILED],
+            "memory_refs": self.memory if _shaped(self.memory, [str]) else [],
+        }  # fmt: skip
+        if said.keys() - truth.keys():
+            self.add("event-shape", "it has a link too many")
+        for link, due in truth.items():
+            held: Any = said.get(link)
+            shorter = type(held) is type(due) in (dict, list) and len(held) < len(due)
+            if shorter or type(held) is not type(due) or link not in said:
+                self.add("checkpoint-incomplete", f"it lacks its {link}, or a part of it")
+            elif CLOCK.sub("", _dump(held)) != CLOCK.sub("", _dump(due)):
+                self.add("checkpoint-differs", f"its {link} is not what was recorded before it")
+
+    def recovery_started(self, said: Row) -> None:
+        """A recovery answers the newest call, which failed, and names what it keeps and what it discards."""
+        call, again = self.calls[said["failed_call_id"]], said["policy"] == "restart"
+        truth = {
+            "original_error": call.said, "from_version": 1 if again else self.base,
+            "keeps": [] if again else self.verified(),
+            "discards": [*range(2, len(self.films) + 1)] if again else [],
+        }  # fmt: skip
+        newest = call is next(reversed(self.calls.values())) and call.outcome == FAILED
+        if not newest or said | truth != said:
+            self.add("recovery-unfounded", "the failure that it answers, or what it keeps, is not on record")
+        self.recovery = self.recovery or (self.seq, said, call)
+        if again:
+            self.plan, self.status, self.paths, self.evidence, self.due, self.base = {}, {}, {}, {}, None, 1
+
+    def fallback_used(self, said: Row) -> None:
+        """A fallback names the error, the old path and the new one, and the threshold of each."""
+        old, new = ((said[name]["tool"], said[name]["provider"]) for name in ("old", "new"))
+        search, node = said["role"] == "search", said["node"]
+        errors = [call.said for call in self.calls.values() if call.outcome == FAILED]
+        errors = [self.failed.said] if self.failed else [None, *errors]
+        least = {"old": self.least(old), "new": self.least(new)} if search else dict.fromkeys(("old", "new"))
+        paths = self.paths.setdefault(node, set()) if search else {old}
+        if said["acceptance_threshold"] != least or said["original_error"] not in errors or old not in paths:
+            self.add("fallback-unfounded", "its error, its old path or its thresholds are not on record")
+        paths.add(new)
+
+    def node_unresolved(self, said: Row) -> None:
+        self.status[said["node"]] = "unresolved"
+
+    def way_chosen(self, said: Row) -> None:
+        if self.status.get(said["node"]) != "unresolved":
+            self.add("out-of-order", "there was no way to choose: its node is not unresolved")
+        if said["way"] == "other_route" or said["query"] is not None:
+            self.status[said["node"]] = "open"
+
+    def authority_asked(self, said: Row) -> None:
+        self.asked = said["sources"]
+        if said["performer"] != self.request["performer"]:
+            self.add("authority-differs", "it was asked for another performer than the request's")
+
+    def evidence_withheld(self, said: Row) -> None:
+        if said | {"allowed": False} not in self.asked:
+            self.add("authority-differs", "authority did not refuse this source")
+        reached = {said["node"]}
+        for name, one in self.plan.items():
+            if name in reached or not reached.isdisjoint(one["needs"]):
+                reached.add(name)
+                self.status[name] = "open"
+                self.evidence.pop(name, None)
+        self.due = None if self.due in reached else self.due
+        self.withheld.add(said["film_id"])
+
+    def trajectory_completed(self, said: Row) -> None:
+        """The answer is the one that the evidence supports, and names what is missing."""
+        missing = [node for node, status in self.status.items() if status != "verified"]
+        missing = missing or ([] if self.plan else [PLAN])
+        scores = self.scores([one["node"] for one in self.request["sought"]])
+        best = None if missing else _best(scores)
+        short = "-".join((best or "").split("-")[:2])
+        compared = [one["tool_results"]["result"] for one in self.evidence.values()]
+        again = self.kinds & TRIED_AGAIN or not all(call.outcome for call in self.calls.values())
+        truth = {
+            "status": "partial" if missing else "complete", "missing": missing, "scores": scores,
+            "recommended_film": best,
+            "comparison": next((one["text"] for one in compared if "text" in one), None),
+            "recommendation": self.titles()[best] if best else f"none; unresolved: {', '.join(missing)}",
+            "intended_write": best and {"idempotency_key": f"{self.request['request_id']}/add-{short}"},
+            "completion": "recovered" if self.kinds & {RECOVERY, DETOUR} else
+                          "retried" if again else "first-attempt",
+        }  # fmt: skip
+        self.answer = said["recommendation"]
+        for name, value in truth.items():
+            if said[name] != value:
+                self.add("answer-differs", f"its {name} is not what the evidence supports")
+
+    def row(self) -> Row:
+        """Count the calls before the failure and after the recovery, and compare the paths."""
+        calls: list[_Made] = [*self.calls.values()]
+        at, said, failed = self.recovery or (math.inf, {}, None)
+        good = [call for call in calls if call.outcome == SUCCEEDED]
+        before = [call.key for call in good if failed and call.outcome_at < failed.outcome_at]
+        after, known = [call for call in calls if call.seq > at], {*before}
+        repeated = sum(call.key in known for call in after)
+        same = failed and failed.key[:2]
+        answers = [n for n, call in enumerate(after, 1) if call.key[:2] == same and call.outcome == SUCCEEDED]
+        searched = [call.key[0] for call in calls if call.key[1] == "search"] or [""]
+        node = failed.key[0] if failed and failed.key[0] in searched else searched[-1]
+        paths = []
+        for role in ("search", "fetch"):
+            first = [call.path for call in calls if call.key[:2] == (node, role)]
+            last = [call.path for call in good if call.key[:2] == (node, role)
+                    and call.seq < self.decided.get(node, 0)]  # fmt: skip
+            paths += [(first[0], last[-1])] if last else []
+        found = len(paths) == 2
+        films = dict(enumerate(self.films, 1)).get(said.get("from_version", 0), [])
+        return {
+            "policy": said.get("policy", "none"), "recommendation": self.answer,
+            "verified_kept": [film for film in films if film not in self.withheld],
+            "repeated_calls": repeated, "additional_calls": (answers or [len(after)])[0],
+            "skipped_calls": len(before) - repeated,
+            "provenance_changed": found and any(first != last for first, last in paths),
+            "source_of_second_film": paths[0][1][0] if found else "",
+            "timeout_in_record": any(c.outcome == FAILED and c.said["code"] == "timeout" for c in calls),
+        }  # fmt: skip
+
+    def least(self, path: tuple[str, str]) -> Row:
+        return {"method": path[0], "minimum": self.limits["acceptance"].get(path[0], 0), "provider": path[1]}
+
+    def verified(self) -> list[str]:
+        return [node for node, status in self.status.items() if status == "verified"]
+
+    def titles(self) -> dict[str, str]:
+        records = [one["tool_results"]["result"] for one in self.evidence.values()]
+        return {one["film_id"]: one["title"] for one in records if "film_id" in one}
+
+    def scores(self, nodes: Sequence[str]) -> dict[str, int]:
+        """Count how many words of the criterion the quoted passages and the themes of each film have."""
+        held = [self.evidence[node] for node in nodes if self.status.get(node) == "verified"]
+        told = {
+            one["sources"]["film_id"]: " ".join(
+                [*(passage["text"] for passage in one["sources"]["passages"]),
+                 *one["tool_results"]["result"].get("themes", ())])
+            for one in held if one["sources"]["film_id"] is not None
+        }  # fmt: skip
+        return {film: _mentioned(text, self.request["criterion"]["terms"]) for film, text in told.items()}
+
+
+def _mentioned(text: str, terms: Sequence[str]) -> int:
+    """Count the terms that a text has as a word, or as the beginning of one where they end in `*`."""
+    words = set(re.findall("[a-z]+", text.lower()))
+    ends = [(term.removesuffix("*"), term.endswith("*")) for term in terms]
+    return sum(any(word.startswith(term) for word in words) if more else term in words for term, more in ends)
+
+
+def _best(scores: Mapping[str, int]) -> str | None:
+    return max(scores, key=scores.__getitem__, default=None)
 
 
 # --- step 5: what a line says ------------------------------------------------------------------------------
@@ -1213,8 +1677,12 @@ def _due_after(batch: str) -> str:
 def _payload(kind: str, text: str) -> dict[str, Any]:
     """Read a payload; it has exactly the fields of its kind, in canonical order."""
     payload, shape = _parse(text), PAYLOADS[kind]
+    if kind in MAY_LACK:
+        shape = {
+            name.rstrip("?"): part for name, part in shape.items() if name[-1] != "?" or name[:-1] in payload
+        }
     fits = type(payload) is dict and [*payload] == [*shape]
-    if not fits or not all(map(isinstance, payload.values(), shape.values())):
+    if not fits or not all(map(_shaped, payload.values(), shape.values())):
         raise _Refused("event-shape", f"not a payload of {kind}: its fields, types or form differ")
     return dict(payload)
 
@@ -1342,14 +1810,10 @@ class _World:
         self.root, self.digests, self.ledger, self.found = root, digests, ledger, found
         self.effects: Counter[str] = Counter()  # by stream of an action
         self.answers: Counter[tuple[str, str]] = Counter()  # by run and key of calls
-        self.evidence: set[tuple[str, ...]] = set()  # what verdicts rest on and no receipt showed yet
+        self.shown: set[tuple[str, ...]] = set()  # what verdicts may rest on
 
     def check(self) -> None:
         """Hold each case's receipts against its markers, and against what the ledger allows."""
-        for stream, request in self.ledger.requests.items():
-            for one in request.evidence:
-                if isinstance(one, dict) and one.keys() == {"effect", "marker", "receipt"}:
-                    self.evidence.add((stream, *map(str, (one["receipt"], one["marker"], one["effect"]))))
         cases = {_case_of(run): case for run, case in self.ledger.cases.items()}
         markers: dict[str, set[str]] = {name: set() for name in cases}
         for path in self.digests:
@@ -1361,8 +1825,6 @@ class _World:
             for marker in sorted(left):
                 where = f"data/world/{name}/markers/{marker}"
                 self.found.add("receipt-missing", where, "no receipt names it")
-        for stream, *_ in sorted(self.evidence):
-            self.found.add("evidence-unresolved", f"{LEDGER} {stream}", "its evidence names no receipt of it")
         self.bounds()
 
     def receipts(self, folder: str, case: _Case, left: set[str]) -> None:
@@ -1385,6 +1847,7 @@ class _World:
                         "receipt-unknown-call", where, "it names key and words of no call of its case"
                     )
                 self.answers[case.run, receipt["key"]] += 1
+                self.shown.add((case.run, str(n), receipt["key"], receipt["hash"]))
                 continue
             action, effect, name = receipt["action"], receipt["effect"], receipt["marker"]
             marker = self.digests.get(f"{folder}/markers/{name}")
@@ -1395,36 +1858,47 @@ class _World:
             elif marker != effect:
                 self.found.add("marker-differs", where, "its effect is not the SHA-256 of the marker")
             left.discard(name)
-            self.evidence.discard((action, str(n), name, effect))
             request = self.ledger.requests.get(action)
             if request is None or request.call or request.case is not case:
                 self.found.add("receipt-unknown-action", where, "it names no action of this case")
             else:
                 self.effects[action] += 1
                 request.duplicate |= effect in seen
+                if request.evidence:
+                    self.shown.add((action, str(n), name, effect))
             seen.add(effect)
         return None
 
     def bounds(self) -> None:
         """Hold what the world shows against what the ledger allows: of an action, of the calls of a key."""
-        calls: dict[tuple[str, str], list[int]] = {}
+        calls: dict[tuple[str, str], tuple[int, int]] = {}
+        outside: list[tuple[int, int, int, str]] = []
         for stream, request in self.ledger.requests.items():
+            for one in request.evidence:
+                named = {name: str(value) for name, value in one.items()} if isinstance(one, dict) else {}
+                if request.work and named.keys() == {"receipt"}:
+                    wanted = (request.case.run, named["receipt"], request.key, request.body)
+                elif not request.call and named.keys() == {"effect", "marker", "receipt"}:
+                    wanted = (stream, named["receipt"], named["marker"], named["effect"])
+                else:
+                    continue  # of another effect system
+                if wanted not in self.shown:
+                    message = "its evidence names no receipt of it"
+                    self.found.add("evidence-unresolved", f"{LEDGER} {stream}", message)
             if request.work:
-                bounds = calls.setdefault((request.case.run, request.key), [0, 0])
-                bounds[0] += request.observed
-                bounds[1] += request.attempt
+                low, high = calls.get(at := (request.case.run, request.key), (0, 0))
+                low += request.observed + (request.verdict == "effect_confirmed")
+                calls[at] = low, high + request.attempt - (request.verdict == "no_effect_confirmed")
             elif not request.call:
                 low, high = request.bounds
                 if not low <= self.effects.get(stream, 0) <= high:
-                    self.outside(low, high, self.effects[stream], f"{request.case.run} {stream}")
-        for where, (low, high) in calls.items():
-            if not low <= self.answers[where] <= high:
-                self.outside(low, high, self.answers[where], " ".join(where))
-
-    def outside(self, low: int, high: int, shown: int, where: str) -> None:
-        allowed = f"{low}" if low == high else f"{low} to {high}"
-        message = f"the ledger allows {allowed} effects, the world shows {shown}"
-        self.found.add("effects-outside-bounds", where, message)
+                    outside.append((low, high, self.effects[stream], f"{request.case.run} {stream}"))
+        outside += [(*pair, self.answers[at], " ".join(at)) for at, pair in calls.items()]
+        for low, high, shown, where in outside:
+            if not low <= shown <= high:
+                allowed = f"{low}" if low == high else f"{low} to {high}"
+                message = f"the ledger allows {allowed} effects, the world shows {shown}"
+                self.found.add("effects-outside-bounds", where, message)
 
 
 # --- step 7: the results: the forms of rows ----------------------------------------------------------------
@@ -1445,21 +1919,19 @@ WORK_ROW = {
 
 
 def _facts(case: _Case) -> Row:
-    """Work out what ledger and world say of the requests of any case."""
+    """Work out what ledger and world say of the requests of any case, or of its trajectory."""
+    if len(case.trajectories) == 1:
+        return case.trajectories[0].row()
     requests = case.requests
     bounds = [request.bounds for request in requests]
     links = [request.reused_from for request in requests]
     return {
-        "requests": len(requests),
-        "statuses": [request.status for request in requests],
-        "reused_from": [link and _unquoted(link) for link in links],
+        "requests": len(requests), "statuses": [request.status for request in requests],
+        "reused_from": [link and _unquoted(link) for link in links], "event_kinds": case.kinds,
         "effects_ledger": [sum(low for low, _ in bounds), sum(high for _, high in bounds)],
-        "effects_world": case.receipts,
-        "effects_summary": case.receipts,
-        "labels": [request.label for request in requests],
-        "event_kinds": case.kinds,
-        "provider_calls": case.provider_calls,
-    }
+        "effects_world": case.receipts, "effects_summary": case.receipts,
+        "labels": [request.label for request in requests], "provider_calls": case.provider_calls,
+    }  # fmt: skip
 
 
 def _actions_row(row: Row, case: _Case, facts: Row) -> Row:
@@ -1480,6 +1952,10 @@ STAGES = {
     **dict.fromkeys((OBSERVED, READ, NOT_RETRIED, ATTEMPT_OVER, STATUS_DECIDED),
                     ("observed", "observed", "reinterpret")),
     CALL_COMPLETED: ("completed", "observed", "none"),
+    CALL_COMPLETED + " denied": ("denied", "none", "none"),
+    CALL_JUDGED + " effect_confirmed": ("reconciled", "observed", "none"),
+    CALL_JUDGED + " no_effect_confirmed": ("reconciled", "none", "start_call"),
+    CALL_JUDGED + " still_unknown": ("effect_unknown", "unknown", "none"),
     CALL_REFUSED: ("refused", "none", "none"),
 }  # fmt: skip
 BEFORE_A_CALL = {NOT_COMPILED: "fix_inputs", COMPILED: "start_call"}  # anything else: recompile
@@ -1508,22 +1984,14 @@ def _work_row(row: Row, case: _Case, _: Row) -> Row:
         in_order = IN_ORDER.get(follow_up or "", then) == then
         refused = f"refused: {'request_body_hash' if in_order else then}"
         outcome = refused if follow_up and not (in_order and follow_up == "reinterpret") else None
+    risky = effect == "unknown" or (stage, effect) == ("reconciled", "observed")
     return {
-        "stage": stage,
-        "provider_effect": effect,
-        "next_operation": then,
-        "duplicate_risk": None if stage is None else effect == "unknown",
+        "stage": stage, "provider_effect": effect, "next_operation": then,
+        "duplicate_risk": None if stage is None else risky,
         "receipts": case.receipts - sum(kind == OBSERVED for _, kind, _ in after),
-        "events": len(before),
-        "then": follow_up,
-        "outcome": outcome,
-        "receipts_after": case.receipts,
-        "events_after": len(case.kinds),
-    }
-
-
-def _is_samples_row(row: Row) -> bool:
-    return row.get("evidence_label") in LABELS and all(re.fullmatch("[a-z0-9_]+", name) for name in row)
+        "events": len(before), "then": follow_up, "outcome": outcome,
+        "receipts_after": case.receipts, "events_after": len(case.kinds),
+    }  # fmt: skip
 
 
 def _samples_row(row: Row, case: _Case, _: Row) -> Row:
@@ -1554,26 +2022,33 @@ def _samples_row(row: Row, case: _Case, _: Row) -> Row:
 FORMS: dict[str, tuple[Callable[[Row, _Case], bool], Callable[[Row, _Case, Row], Row]]] = {
     "actions": (lambda row, case: _shaped(row, ACTIONS_ROW) and not case.samples, _actions_row),
     "work": (lambda row, case: _shaped(row, WORK_ROW) and bool(case.trace), _work_row),
-    "samples": (lambda row, case: _is_samples_row(row) and bool(case.samples), _samples_row),
-}
+    "samples": (lambda row, case: bool(case.samples) and row.get("evidence_label") in LABELS
+                and all(re.fullmatch("[a-z0-9_]+", name) for name in row), _samples_row),
+    "film": (lambda row, case: _shaped(row, FILM_ROW) and len(case.trajectories) == 1,
+             lambda _, case, __: _facts(case)),
+}  # fmt: skip
 
 
 def _compare_results(results: Row, truths: Mapping[str, Row], ledger: _Ledger, found: _Findings) -> Row:
     """Compare each row with what it should be; give what the protocol is compared with."""
     if not results:
         return {}
-    if not all(type(row.get("case")) is str for row in results["rows"]):
+    names = [row.get("case", row.get("policy")) for row in results["rows"]]  # a trajectory's is its policy
+    if not all(type(name) is str for name in names):
         found.add("document-shape", RESULTS, "it has a row without a case")
         return {}
     lesson, revision = results["lesson"], results["revision"]
     if {request.rules for request in ledger.requests.values()} - {revision}:
         found.add("revision-differs", RESULTS, "the ledger's requests were asked under other rules")
-    runs = {_quoted(f"{lesson}/{row['case']}"): row for row in results["rows"]}
+    runs = dict(zip([_quoted(f"{lesson}/{name}") for name in names], results["rows"], strict=True))
     if len(runs) != len(results["rows"]) or runs.keys() != ledger.cases.keys():
         found.add("cases-differ", RESULTS, "its cases are not those of the ledger")
     for run, row in runs.items():
-        case, where = ledger.cases.get(run, _Case(run)), f"{RESULTS} case {row['case']!a}"
+        case, where = ledger.cases.get(run, _Case(run)), f"{RESULTS} case {_case_of(run)!a}"
         truth = next((truth for fits, truth in FORMS.values() if fits(row, case)), None)
+        if truth is None and run not in ledger.cases and [*ledger.cases] == [*runs][: len(ledger.cases)]:
+            found.add("tail-missing", where, "the ledger ends before it")
+            continue
         if truth is None:
             found.add("document-shape", where, "it has the fields and types of no form of row")
             continue
@@ -1583,10 +2058,10 @@ def _compare_results(results: Row, truths: Mapping[str, Row], ledger: _Ledger, f
             if said == value:
                 continue
             goes_on = name == "event_kinds" and said[: len(value)] == value
-            if goes_on or (name == "events_after" and said > value):
+            if goes_on or (name == "events_after" and said > value) or value == PAUSED:
                 found.add("tail-missing", where, f"its {name} go on where the ledger ends")
             else:
-                code = f"row-{name.replace('_', '-')}"
+                code = "row-sample" if case.samples else f"row-{name.replace('_', '-')}"
                 found.add(code, where, f"its {name} is not what ledger and world show")
     raised = {run: row.get("raised") for run, row in runs.items()}
     return {"lesson": lesson, "revision": revision, "raised": raised}
@@ -1615,7 +2090,10 @@ def _compare_protocol(
         asked, planned, expected = _asked(case), plan["requests"], plan["expected"]
         seen = dict(truths.get(run) or _facts(case))
         raised = said["raised"][run]
-        seen["raised"] = expected["raised"] if raised is None else raised  # not every form says it
+        if (len(case.trajectories) == 1) != ("policy" in expected):
+            found.add("document-shape", where, "what it expects has another form than the row")
+            continue
+        seen["raised"] = expected.get("raised") if raised is None else raised  # not every form says it
         if plan["marked"]:
             allowed = all(status in expected["statuses"] for status in seen["statuses"])
             seen |= {"raised": expected["raised"], "statuses": expected["statuses"] if allowed else None}
@@ -1634,9 +2112,11 @@ def _asked(case: _Case) -> list[Row]:
     names = json.loads(f"[{','.join(case.streams)}]")
     keys = json.loads(f"[{','.join([request.key for request in case.requests])}]")
     kinds = ["call" if request.call else "action" for request in case.requests]
-    return [
+    asked = [
         {"id": name, "kind": kind, "key": key} for name, kind, key in zip(names, kinds, keys, strict=True)
     ]
+    streams = [_unquoted(trajectory.stream) for trajectory in case.trajectories]
+    return asked + [{"id": stream, "kind": "trajectory", "key": None} for stream in streams]
 
 
 # --- the command -------------------------------------------------------------------------------------------

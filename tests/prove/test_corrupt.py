@@ -17,11 +17,13 @@ from codeai_lab.prove import bundle, verify
 from codeai_lab.prove.copies import Copy
 from codeai_lab.prove.corrupt import KINDS, corrupt
 from codeai_lab.prove.forged_calls import FORGED_CALLS
+from codeai_lab.prove.forged_records import FORGED_RECORDS
 
 Good = Callable[..., Path]
 INSIDE = [kind for kind in KINDS if not kind.outside]
 OUTSIDE = [kind for kind in KINDS if kind.outside]
-OF_ACTIONS = [kind for kind in KINDS if kind not in FORGED_CALLS]  # the others: test_verify_work
+ELSEWHERE = (*FORGED_CALLS, *FORGED_RECORDS)  # test_verify_work, _film and _samples
+OF_ACTIONS = [kind for kind in KINDS if kind not in ELSEWHERE]
 
 
 def codes(folder: Path, expect: str | None = None) -> frozenset[str]:

@@ -98,7 +98,7 @@ PAYLOAD_CHANGES: list[tuple[str, str, str, dict[str, Any], str]] = [
     ("lab", "action.requested", "a1", {"instruction": "another"}, "fingerprint-disagrees"),
     ("lab", "action.requested", "a1", {"precondition": {}}, "fingerprint-disagrees"),
     ("lab", "action.requested", "a1", {"rules": "88d1291"}, "revision-differs"),
-    ("lab", "action.requested", "a1", {"rules": "tomorrow"}, "unknown-version"),
+    ("lab", "action.requested", "a1", {"rules": "tomorrow"}, "revision-differs"),
     ("lab", "action.requested", "a1", {"capability": 5}, "event-shape"),
     ("lab", "action.requested", "a1", {"payload": []}, "event-shape"),
     ("lab", "call.manifest", "c1", {"fingerprint": {}}, "fingerprint-disagrees"),

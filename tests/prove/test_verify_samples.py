@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import statistics
+from collections import defaultdict
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,9 @@ from typing import Any
 import pytest
 
 from codeai_lab.decide.samples import Sample, estimate
+from codeai_lab.errors import CorruptionDoesNotApplyError
 from codeai_lab.prove.copies import Copy
+from codeai_lab.prove.corrupt import KINDS, corrupt
 from codeai_lab.prove.verify import verify
 
 CALLS = [3, 5, 8.5, 13, 0]
@@ -82,38 +85,38 @@ def test_what_lies_within_rounding_is_accepted_and_nothing_beyond_it(copy: Copy)
     mean = statistics.mean(CALLS)
 
     assert with_row(copy, {"calls_mean": mean * (1 + 5e-10)}) == set()
-    assert with_row(copy, {"calls_mean": mean * (1 + 2e-9)}) == {"row-calls-mean"}
+    assert with_row(copy, {"calls_mean": mean * (1 + 2e-9)}) == {"row-sample"}
 
 
 @pytest.mark.parametrize(
     ("changes", "code"),
     [
-        ({"calls_mean": 6}, "row-calls-mean"),
-        ({"calls_mean": None}, "row-calls-mean"),
-        ({"calls_mean": True}, "row-calls-mean"),
-        ({"calls_sd": statistics.pstdev(CALLS)}, "row-calls-sd"),
-        ({"calls": 6}, "row-calls"),
-        ({"effects": {"closed_form": 0.98, "sampled": 0.97, "se": 0.01}}, "row-effects"),
-        ({"effects": {"sampled": 0.97}}, "row-effects"),
-        ({"effects": 0.98}, "row-effects"),
-        ({"effects_sd": 0.2}, "row-effects-sd"),
-        ({"imagined_mean": 1}, "row-imagined-mean"),
-        ({"imagined": {"closed_form": 1, "sampled": 1, "se": 0}}, "row-imagined"),
-        ({"calls_mean": ..., "calls_sd": ...}, "row-calls"),
+        ({"calls_mean": 6}, "row-sample"),
+        ({"calls_mean": None}, "row-sample"),
+        ({"calls_mean": True}, "row-sample"),
+        ({"calls_sd": statistics.pstdev(CALLS)}, "row-sample"),
+        ({"calls": 6}, "row-sample"),
+        ({"effects": {"closed_form": 0.98, "sampled": 0.97, "se": 0.01}}, "row-sample"),
+        ({"effects": {"sampled": 0.97}}, "row-sample"),
+        ({"effects": 0.98}, "row-sample"),
+        ({"effects_sd": 0.2}, "row-sample"),
+        ({"imagined_mean": 1}, "row-sample"),
+        ({"imagined": {"closed_form": 1, "sampled": 1, "se": 0}}, "row-sample"),
+        ({"calls_mean": ..., "calls_sd": ...}, "row-sample"),
         ({"evidence_label": "rumour"}, "document-shape"),
         ({"Calls\n": 1}, "document-shape"),
         ({"case": "full-6"}, "cases-differ"),
     ],
 )
 def test_a_false_figure_is_named(copy: Copy, changes: dict[str, Any], code: str) -> None:
-    """Each statistic is compared by its own name, and a quantity that was recorded is not passed over."""
+    """Each statistic is compared, and a quantity that was recorded is not passed over."""
     assert code in with_row(copy, changes)
 
 
 @pytest.mark.parametrize(
     ("changes", "code"),
     [
-        ({"values": [*CALLS[1:], 4]}, "row-calls-mean"),
+        ({"values": [*CALLS[1:], 4]}, "row-sample"),
         ({"values": []}, "event-shape"),
         ({"values": [True]}, "event-shape"),
         ({"values": ["1"]}, "event-shape"),
@@ -151,6 +154,50 @@ def test_samples_and_requests_do_not_share_a_form(copy: Copy) -> None:
         empty | zero | {"revision": "lab", "effects_ledger": [0, 0], "event_kinds": ["sample.recorded"] * 2}
     )
 
-    assert {"row-calls", "row-effects"} <= with_row(
+    assert {"row-sample"} <= with_row(
         copy, dict.fromkeys(row.keys() - {"case", "evidence_label"}, ...) | actions
     )
+
+
+@pytest.mark.parametrize("counted", [False, True])
+def test_an_edited_sample_is_named(copy: Copy, tmp_path: Path, counted: bool) -> None:
+    """A value is changed, or one of those that were counted, and every digest is made good again."""
+    if counted:
+        events = copy.events()[1:]
+        copy.write_events([{**events[0], "batch": [1, 1]}])
+        with_row(copy, {"calls_mean": ..., "calls_sd": ...})
+    assert verify(copy.folder).valid
+
+    corrupt(copy.folder, "edit-sample", tmp_path / "damaged")
+
+    assert codes(tmp_path / "damaged") == {"row-sample"}
+
+
+def test_every_corruption_that_fits_a_simulation_is_named(
+    script: Callable[[str], Any], tmp_path: Path
+) -> None:
+    """Two cases, the last of which can be cut off: each kind by its code, and no two alike."""
+    written = script("lab")
+    for case in ("full-5", "full-6"):
+        written.begin(case)
+        written.keys["sampling"] = None
+        payload = {"case": case, "quantity": "calls", "values": CALLS}
+        written.append(("sampling", "sample.recorded", payload))
+        written.end([], [], [], [0, 0], [])
+    mean = {"calls_mean": statistics.mean(CALLS), "evidence_label": "demo"}
+    written.rows[:] = [mean | {"case": case} for case in ("full-5", "full-6")]
+    written.freeze(tmp_path / "good")
+
+    found = defaultdict(list)
+    for kind in KINDS:
+        try:
+            corrupt(tmp_path / "good", kind.name, tmp_path / kind.name)
+        except CorruptionDoesNotApplyError:
+            continue
+        said = codes(tmp_path / kind.name)
+        assert said == set() if kind.outside else kind.code in said, kind.name
+        found[kind.outside, frozenset(said)].append(kind.name)
+
+    assert [names for names in found.values() if len(names) > 1] == []
+    assert ["edit-sample"] in found.values()
+    assert ["cut-tail-new-digests"] in found.values()

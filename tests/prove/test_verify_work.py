@@ -15,7 +15,6 @@ import pytest
 
 from codeai_lab.canonical import canonical_bytes
 from codeai_lab.errors import CorruptionDoesNotApplyError
-from codeai_lab.lessons.freezing_calls import freeze_working_state
 from codeai_lab.prove.copies import Copy, Event
 from codeai_lab.prove.corrupt import KINDS, corrupt
 from codeai_lab.prove.verify import verify
@@ -24,10 +23,8 @@ RESUMED = "killed-after-manifest"
 
 
 @pytest.fixture(scope="module")
-def frozen(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    to = tmp_path_factory.mktemp("work") / "working-state"
-    freeze_working_state(to)
-    return to
+def frozen(frozen_working_state: Path) -> Path:
+    return frozen_working_state
 
 
 @pytest.fixture
@@ -58,14 +55,6 @@ def test_what_killed_processes_left_is_accepted(frozen: Path) -> None:
 
     assert (report.valid, report.findings) == (True, ())
     assert [plan["marked"] for plan in plans] == [["processes"]] * 8
-
-
-def test_frozen_again_it_has_the_same_bytes(frozen: Path, tmp_path: Path) -> None:
-    """FZ2: ids, clock and answers are handed in, so that where a process is killed decides nothing else."""
-    freeze_working_state(tmp_path / "again")
-
-    manifests = [folder / "manifest-sha256.txt" for folder in (frozen, tmp_path / "again")]
-    assert manifests[0].read_bytes() == manifests[1].read_bytes()
 
 
 PAYLOAD_CHANGES: list[tuple[str, str, dict[str, Any], str]] = [
