@@ -7,12 +7,20 @@ from __future__ import annotations
 
 import gc
 import os
+import shutil
+from collections.abc import Callable
+from concurrent.futures import Executor, Future
 from pathlib import Path
+from typing import Any
 
 import hypothesis
 import pytest
 
+from codeai_lab.explore import sweeps
+
 REAL = Path(__file__).parent / "real"
+# What killed processes left. That they still leave these bytes is held by tests/real/test_working_state.py.
+(KILLED,) = (Path(__file__).parents[1] / "evidence" / "working-state").glob("*-lab")
 
 os.environ.setdefault("MPLBACKEND", "Agg")
 
@@ -33,6 +41,31 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.real)
 
 
+class InThisProcess(Executor):
+    """Runs at once what it is given; it is made in the place of a pool of processes, and asks for none."""
+
+    def __init__(self, *_: object, **__: object) -> None:
+        super().__init__()
+
+    def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
+        future: Future[Any] = Future()
+        try:
+            future.set_result(fn(*args, **kwargs))
+        except BaseException as error:  # raised again where the answer is asked for
+            future.set_exception(error)
+        return future
+
+
+OF_PROCESSES = sweeps.ProcessPoolExecutor
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Let a sweep start its processes in tests/real only; its answers are the same."""
+    is_real = REAL in item.path.parents
+    sweeps.ProcessPoolExecutor = OF_PROCESSES if is_real else InThisProcess  # type: ignore[misc,assignment]
+
+
 def pytest_collection_finish() -> None:
     """Set aside what was imported and collected: it stays to the end, so the garbage collector need not look.
 
@@ -41,3 +74,39 @@ def pytest_collection_finish() -> None:
     gc.collect()
     gc.freeze()
     gc.set_threshold(5_000, 10, 50)
+
+
+@pytest.fixture(scope="session")
+def killed() -> Path:
+    """The pinned bundle of `working-state`."""
+    return KILLED
+
+
+@pytest.fixture
+def played_before(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let nobody be killed: `working-state` leaves what is pinned of it."""
+    _let_the_pinned_play_be_played(monkeypatch)
+
+
+@pytest.fixture(scope="session")
+def frozen_working_state(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Give the bundle of `working-state`, frozen now from what is pinned of it; change a copy."""
+    from codeai_lab.lessons.freezing_calls import freeze_working_state
+
+    to = tmp_path_factory.mktemp("work") / "working-state"
+    with pytest.MonkeyPatch.context() as patched:
+        _let_the_pinned_play_be_played(patched)
+        freeze_working_state(to)
+    return to
+
+
+def _let_the_pinned_play_be_played(patched: pytest.MonkeyPatch) -> None:
+    from codeai_lab.lessons import working_state
+
+    def play(folder: Path, *, progress: Any = None) -> list[dict[str, Any]]:
+        shutil.copyfile(KILLED / "data" / "ledger.jsonl", folder / "lab.duckdb.journal.jsonl")
+        for log in (KILLED / "data" / "world").glob("*/receipts.jsonl"):
+            shutil.copyfile(log, folder / f"{log.parent.name}.receipts.jsonl")
+        return [dict(row) for row in working_state.EXPECTED]
+
+    patched.setattr(working_state, "play", play)

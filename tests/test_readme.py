@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import re
-import subprocess
-import sys
 from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
 
 import codeai_lab
 from codeai_lab import cli
+from codeai_lab.errors import RefusedRequestError
 from codeai_lab.run.revisions import REVISIONS
 
 ROOT = Path(__file__).parents[1]
@@ -40,17 +43,47 @@ def test_every_file_that_is_named_is_there() -> None:
     ] == ["data/verify.py"] * names.count("data/verify.py")
 
 
-def test_the_example_runs(tmp_path: Path) -> None:
+def test_the_example_runs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     """The program of the README, as it stands."""
     program = re.search(r"```python\n(.*?)```", README, re.DOTALL)
     assert program is not None
 
-    said = subprocess.run(
-        [sys.executable, "-W", "error", "-c", program.group(1)],
-        cwd=tmp_path, capture_output=True, text=True, check=True,
-    )  # fmt: skip
+    monkeypatch.chdir(tmp_path)
+    exec(program.group(1), {"__name__": "__main__"})
 
-    assert said.stdout == "succeeded observed none\n"
+    assert capsys.readouterr().out == "succeeded observed none\n"
+
+
+def test_a_second_run_of_the_example_needs_another_action_id(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The same action id is refused; another one, with the same key, is a replay and appends nothing."""
+    program = re.search(r"```python\n(.*?)```", README, re.DOTALL)
+    assert program is not None
+    source = program.group(1)
+    monkeypatch.chdir(tmp_path)
+    exec(source, {})
+
+    again: dict[str, Any] = {}
+    with pytest.raises(RefusedRequestError, match="an id of its own"):
+        exec(source, again)
+    again["ledger"].close()
+    another: dict[str, Any] = {}
+    exec(source.replace('action_id="a1"', 'action_id="a2"'), another)
+
+    assert another["result"].reused_from_action_id == "a1"
+    assert len(list(Path("world/markers").iterdir())) == 1
+
+
+def test_the_replay_that_is_shown_is_what_the_command_prints() -> None:
+    """Letter by letter, as a pipe gets it."""
+    shown = re.search(r"    \$ codeai-lab (replay .*)\n\n((?:    .*\n)+)", README)
+    assert shown is not None
+    printed = CliRunner().invoke(cli.cli, shown.group(1).split()).stdout
+
+    assert printed.splitlines() == [line[4:] for line in shown.group(2).splitlines()]
 
 
 def test_the_front_door_gives_every_name_that_it_lists() -> None:

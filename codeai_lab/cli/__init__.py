@@ -18,7 +18,11 @@ from __future__ import annotations
 import os
 import sys
 
-import click
+try:
+    import click
+except ModuleNotFoundError:  # without it, nothing below can say so
+    print("codeai-lab: click is not installed; run make demo, or pip install .", file=sys.stderr)
+    sys.exit(2)
 
 from codeai_lab import __version__
 from codeai_lab.cli import classroom, evidence, ledgers, plotting, replaying, rerunning
@@ -32,7 +36,7 @@ COULD_NOT_RUN = 2
 def cli() -> None:
     """When may a program repeat work without duplicating an effect?
 
-    Exit status: 0 as expected, 1 a finding, 2 could not run.
+    Exit status: 0 as expected, 1 a finding, 2 could not run, 130 interrupted.
     """
 
 
@@ -56,7 +60,7 @@ def main() -> None:
         error.show()
         sys.exit(COULD_NOT_RUN)
     except (KeyboardInterrupt, click.Abort):
-        _say("Interrupted; what was recorded before is kept.")
+        _say("Interrupted.")
         sys.exit(130)
     except BrokenPipeError:
         # Whoever read our output has read enough; there is nobody left to tell.
@@ -73,6 +77,10 @@ def main() -> None:
 
 
 def _unforeseen(error: Exception) -> str:
+    if isinstance(error, MemoryError):
+        return "There is not enough memory for this; ask for fewer clients, runs or cases."
+    if isinstance(error, ModuleNotFoundError) and error.name and not error.name.startswith("codeai_lab"):
+        return f"{error.name} is not installed; run make demo, or pip install ."
     if isinstance(error, OSError) and error.strerror:
         return f"The system refused: {error.strerror}. Check space, permissions and the names given."
     return (

@@ -61,9 +61,13 @@ def sync(files: tuple[Path, ...], check: bool) -> None:
 
     Without FILES: the checkout's notebooks and those inside its evidence.
     """
+    from codeai_lab.cli.kernel import NotebookFailedError
     from codeai_lab.cli.sync import Outcome, State, default_files
     from codeai_lab.cli.sync import sync as synced
 
+    for path in files:
+        if not path.is_file():
+            raise NotebookFailedError(f"There is no notebook called {path.name}.")
     chosen = list(files) or default_files()
     ended: list[Outcome] = []
     with progress("sync") as advance:

@@ -2,21 +2,23 @@
 
 Chapter: 004, "Checking it without trusting it".
 
-Idea: three commands around the room `prove`. `verify` prints findings by their codes; `corrupt` makes a
-damaged copy, so that a reader can see each finding happen.
+Idea: three commands around the room `prove`. `freeze` plays and keeps; `verify` prints findings by their
+codes; `corrupt` makes a damaged copy, so that a reader can see each finding happen.
 
 Always true:
   EV1. `verify` says the same as the stand-alone script on the same bundle.
-  EV2. `corrupt` never touches the bundle that it is given.
+  EV2. `corrupt` never touches the bundle that it is given, and neither command writes into another bundle.
+  EV3. What can be refused is refused before a lesson is played; no notebook goes in that was not run.
 
 Not here: what is checked (`prove.verify`), how each corruption works (`prove.corruptions`).
 """
 
 from __future__ import annotations
 
+import json
 import tempfile
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -46,11 +48,13 @@ def freeze(lesson: str, to: Path, revision: str | None, notebook: Path | None) -
     Lessons: those of requests, working-state, film-recovery, and those that are sampled.
     """
     from codeai_lab.lessons.freezable import freezable
+    from codeai_lab.prove.bundle import require_outside
 
     chosen = freezable(lesson)
     rules = chosen.rules_named(revision)
-    if notebook is not None and not notebook.is_file():
-        raise BundleError(f"There is no notebook called {notebook.name}.")
+    require_outside(to)
+    if notebook is not None:
+        require_executed(notebook)
     with progress(f"{lesson} under {rules}") as advance:
         digest = chosen.freeze(rules, to, notebook, advance)
     click.echo(f"{to.name} holds {lesson} under {rules}.")
@@ -95,8 +99,14 @@ def verify(bundle: Path, expect: str | None, run_notebook: bool, as_json: bool) 
 def corrupt(bundle: Path | None, kind: str | None, to: Path | None, list_kinds: bool, outside: bool) -> None:
     """Make a copy of BUNDLE that is damaged in one named way."""
     from codeai_lab.prove import corrupt as corrupting
+    from codeai_lab.prove.bundle import require_outside
+    from codeai_lab.prove.copies import require_copyable
 
-    if list_kinds or outside:
+    if outside and not list_kinds:
+        raise click.UsageError("--outside goes with --list; `codeai-lab corrupt --list --outside`.")
+    if list_kinds and (bundle, kind, to) != (None, None, None):
+        raise click.UsageError("--list stands alone, or with --outside; leave the bundle, kind and --to out.")
+    if list_kinds:
         for one in corrupting.KINDS:
             if one.outside == outside:
                 click.echo(f"{one.name:<28} {one.summary}")
@@ -105,8 +115,46 @@ def corrupt(bundle: Path | None, kind: str | None, to: Path | None, list_kinds: 
         raise click.UsageError(
             "Name a bundle, a kind and --to DIR; `codeai-lab corrupt --list` names the kinds."
         )
+    require_outside(to)
+    if (bundle / "bagit.txt").is_file():
+        require_copyable(bundle)
     corrupting.corrupt(bundle, kind, to)
     click.echo(f"{to.name} is a copy of {bundle.name}, damaged: {kind}.")
+
+
+def require_executed(notebook: Path) -> None:
+    """Raise BundleError (definite) unless a file is a notebook of format 4 whose code cells were all run.
+
+    It is read as plain JSON: the library of notebooks takes longer to import than most lessons to play.
+    """
+    if not notebook.is_file():
+        raise BundleError(f"There is no notebook called {notebook.name}.")
+    try:
+        code = _code_cells(json.loads(notebook.read_bytes()))
+    except (OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError):
+        raise BundleError(
+            f"{notebook.name} is not a notebook of format 4; name one that Jupyter stored."
+        ) from None
+    never_run = [number for number, cell in code if type(cell.get("execution_count")) is not int]
+    if never_run:
+        raise BundleError(
+            f"Cell number {never_run[0]} of {notebook.name} was never run; run them all and store it first."
+        )
+
+
+def _code_cells(notebook: Any) -> list[tuple[int, dict[str, Any]]]:
+    """Give the code cells and their numbers, counted from 1; raises one of several where that fails."""
+    if notebook["nbformat"] != 4 or type(notebook["nbformat_minor"]) is not int:
+        raise ValueError("another format")
+    if not isinstance(notebook["cells"], list):
+        raise TypeError("no cells")
+    cells = list(enumerate(notebook["cells"], start=1))
+    if any(cell["cell_type"] not in ("code", "markdown", "raw") for _, cell in cells):
+        raise ValueError("an unknown kind of cell")
+    code = [(number, cell) for number, cell in cells if cell["cell_type"] == "code"]
+    if any(not isinstance(cell["outputs"], list) for _, cell in code):
+        raise ValueError("a code cell without outputs")
+    return code
 
 
 def with_notebook(bundle: Path, report: Report) -> Report:

@@ -8,7 +8,7 @@ come of it is known, the one that names what did not. `--json` prints the rows a
 
 Always true:
   EX1. What is printed for people is a selection of the same rows.
-  EX2. An option that a lesson does not take is refused, and never ignored.
+  EX2. An option that a lesson does not take is refused, and never ignored; so is a number beyond its range.
 
 Not here: the rows (`lessons`).
 """
@@ -40,6 +40,7 @@ class Explored:
         measured: the function gives `Measured` cases, whose rows are wanted.
         expected: `module:name` of the rows that were written by hand, or of the function that gives them.
         picks: the column that --case picks rows by, where `rows` does not take it.
+        clients: the least and the most clients that it takes.
     """
 
     columns: tuple[str, ...]
@@ -48,6 +49,7 @@ class Explored:
     measured: bool = False
     expected: str | None = None
     picks: str | None = None
+    clients: tuple[int, int] = (1, 5_000)
 
 
 SEEDED = {"seed": "seed"}
@@ -94,6 +96,7 @@ LESSONS: dict[str, Explored] = {
         takes={**SEEDED, "clients": "clients"},
         measured=True,
         picks="strategy",
+        clients=(1, 50_000),
     ),
     "contention": Explored(
         columns=("strategy", "clients", "runs", "calls_mean", "calls_sd", "time_ms_mean", "time_ms_sd"),
@@ -145,6 +148,7 @@ LESSONS: dict[str, Explored] = {
         ),
         rows="libraries:rows",
         takes={**SEEDED, "clients": "loops", "case": "libraries"},
+        clients=(2, 5_000),
     ),
 }  # fmt: skip
 SEVERAL = {"only", "strategies", "libraries"}  # arguments that take a list even where one was given
@@ -207,13 +211,17 @@ def print_explored(lesson: str, rows: Sequence[dict[str, Any]]) -> None:
     )
 
 
-def _clients(lesson: str, numbers: tuple[int, ...]) -> object:
+def _clients(lesson: str, numbers: Sequence[int]) -> object:
     """Give several numbers of clients to contention, which compares them, and one to any other."""
+    least, most = LESSONS[lesson].clients
+    if not all(least <= number <= most for number in numbers):
+        raise click.UsageError(f"{lesson} takes --clients from {least:,} to {most:,}.")
+    each = tuple(dict.fromkeys(numbers))
     if lesson == "contention":
-        return numbers
-    if len(numbers) > 1:
+        return each
+    if len(each) > 1:
         raise click.UsageError(f"{lesson} takes one number of --clients.")
-    return numbers[0]
+    return each[0]
 
 
 def _picked(lesson: str, column: str, picked: Sequence[str], rows: Rows) -> Rows:
@@ -252,4 +260,6 @@ def _said(value: Any) -> object:
 
 
 def _number(number: object) -> str:
+    if number is None:
+        return "-"
     return f"{number:.4g}" if isinstance(number, float) else f"{number:,}"

@@ -8,6 +8,7 @@ is missing and leaves what is there.
 Always true:
   C1. No file that exists is written to, even when it appears while the copying goes on.
   C2. What cannot be copied is said in one sentence; no half-copied file stays.
+  C3. Nothing is put into an evidence bundle, which one more file would make invalid.
 
 Not here: running the notebooks (`cli.kernel`).
 """
@@ -23,6 +24,7 @@ from importlib.resources.abc import Traversable
 from pathlib import Path
 
 from codeai_lab.errors import LabError
+from codeai_lab.prove.bundle import require_outside
 
 FIRST_TO_OPEN = "00-start.ipynb"
 
@@ -35,9 +37,11 @@ def copy_to(dest: Path) -> tuple[list[str], list[str]]:
     """Copy the shipped notebooks into a folder, which is made where it is missing.
 
     Returns: the names that were copied, and the names that were there already and were kept as they are.
-    Raises: NotebooksError where `dest` is a file or cannot be written to.
+    Raises: NotebooksError where `dest` is a file or cannot be written to; BundleError where it is a bundle or
+        lies in one.
     Touches: files of `dest` that did not exist.
     """
+    require_outside(dest / FIRST_TO_OPEN)
     copied: list[str] = []
     kept: list[str] = []
     sources = {entry.name: entry for entry in shipped().iterdir() if _travels(entry)}
@@ -83,7 +87,7 @@ def lab_command(dest: Path) -> list[str]:
         raise NotebooksError(f"There is no {dest.name}; make it first with: codeai-lab notebooks {dest.name}")
     first = dest / FIRST_TO_OPEN
     target = first if first.is_file() else dest
-    command = [sys.executable, "-m", "jupyterlab", str(target.resolve())]
+    command = [sys.executable, "-P", "-m", "jupyterlab", str(target.resolve())]
     # In a container everybody is root; the server still listens on this machine only and asks for its token.
     is_root = hasattr(os, "geteuid") and os.geteuid() == 0
     return [*command, "--allow-root"] if is_root else command

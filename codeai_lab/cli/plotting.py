@@ -25,6 +25,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from codeai_lab.cli.asking import LARGEST_SEED, MOST_RUNS, MOST_TRIALS, AsksForNumbers, Whole
 from codeai_lab.cli.exploring import Progress, explored_rows
 from codeai_lab.cli.printing import progress
 from codeai_lab.errors import RefusedRequestError
@@ -112,9 +113,8 @@ FIGURES: dict[str, dict[str, Plot]] = {
 }  # fmt: skip
 
 
-@click.command()
+@click.command(cls=AsksForNumbers)
 @click.argument("lesson")
-@click.argument("numbers", nargs=-1, type=click.IntRange(1), metavar="[N]...")
 @click.option(
     "--to",
     required=True,
@@ -128,16 +128,17 @@ FIGURES: dict[str, dict[str, Plot]] = {
 @click.option(
     "--clients",
     multiple=True,
-    type=click.IntRange(1),
+    type=Whole(1),
     metavar="N…",
     help="For contention: how many clients, one number or more; for backoff: how many are sampled.",
 )
-@click.option("--runs", type=click.IntRange(1), metavar="R", help="For contention: runs of each cell.")
-@click.option("--trials", type=click.IntRange(1), metavar="T", help="For duplicates: requests of each row.")
-@click.option("--seed", type=click.IntRange(0), metavar="S", help="For what is sampled: the seed.")
+@click.option("--runs", type=Whole(1, MOST_RUNS), metavar="R", help="For contention: runs of each cell.")
+@click.option(
+    "--trials", type=Whole(1, MOST_TRIALS), metavar="T", help="For duplicates: requests of each row."
+)
+@click.option("--seed", type=Whole(0, LARGEST_SEED), metavar="S", help="For what is sampled: the seed.")
 def plot(
     lesson: str,
-    numbers: tuple[int, ...],
     to: Path,
     figure: str | None,
     cases: tuple[str, ...],
@@ -149,11 +150,9 @@ def plot(
 
     The lessons: backoff, contention, overload, duplicates, libraries, schedules, crash-points.
     """
-    if numbers and not clients:
-        raise click.UsageError("Numbers stand after --clients only.")
     name, chosen = _figure(lesson, figure)
     require_free(to)
-    asked = {"case": cases, "revision": revision, "clients": clients + numbers, **sizes}
+    asked = {"case": cases, "revision": revision, "clients": tuple(dict.fromkeys(clients)), **sizes}
     with progress(f"{lesson}: {name}") as advance:
         shown = draw(
             lesson, chosen, {key: value for key, value in asked.items() if value not in (None, ())}, advance

@@ -1,10 +1,13 @@
 """How does a command say what it found?
 
-Idea: people get tables and one-line verdicts, programs get one JSON object. Progress goes to standard error
-and only to a terminal, so that output can be piped.
+Idea: people get tables and one-line verdicts, programs get one JSON object. A table is as wide as it needs to
+be; on a terminal it is narrowed between words, and where its longest words do not fit, each row becomes a
+block of lines. Progress goes to standard error and only to a terminal, so that output can be piped.
 
 Always true:
   PR1. What is printed for a pipe has no colours and does not depend on the terminal.
+  PR2. No value is left out and no word is broken, however narrow the terminal.
+  PR3. A whole number in JSON that not every reader holds exactly, beyond 2^53 - 1, is printed as text.
 
 Not here: what there is to say (the commands).
 """
@@ -22,7 +25,9 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
 
-PIPE_WIDTH = 120
+LARGEST_INTEGER = 2**53 - 1  # as in `canonical`, which is not imported before a command needs it
+BETWEEN = 3  # columns of a terminal that a column of a table takes beside its words
+EDGE = 1  # and that the whole table takes less of them
 
 
 class Advance(Protocol):
@@ -32,16 +37,30 @@ class Advance(Protocol):
 
 
 def print_json(value: Mapping[str, Any]) -> None:
-    """Print one object."""
-    click.echo(json.dumps(value, indent=2, ensure_ascii=False))
+    """Print one object; whole numbers beyond 2^53 - 1 as text (PR3)."""
+    click.echo(json.dumps(_safe(value), indent=2, ensure_ascii=False))
 
 
 def print_table(title: str, head: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
-    """Print a table that wraps its cells instead of cutting them."""
-    table = _table(title, head)
-    for row in rows:
-        table.add_row(*(_cell(value) for value in row))
-    _console().print(table)
+    """Print a table; where the terminal is too narrow for its words, print a block for each row."""
+    console = _console()
+    cells = [[_cell(value) for value in row] for row in rows]
+    widths = _widths(console, [head, *cells], console.width if console.is_terminal else None)
+    if widths is None:
+        _print_blocks(title, head, cells)
+        return
+    if title:
+        console.print(title, style="italic", soft_wrap=not console.is_terminal)
+    table = _table(head, widths)
+    for row in cells:
+        table.add_row(*row)
+    if console.is_terminal:
+        console.print(table)
+        return
+    console.width = sum(widths) + BETWEEN * len(widths)
+    with console.capture() as printed:
+        console.print(table)
+    click.echo("\n".join(line.rstrip() for line in printed.get().splitlines()))
 
 
 def print_witnesses(title: str, rows: Sequence[Mapping[str, Any]]) -> None:
@@ -101,13 +120,55 @@ def _cell(value: object) -> str:
     return "-" if value is None else str(value)
 
 
-def _table(title: str, head: Sequence[str]) -> Table:
+def _safe(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {name: _safe(one) for name, one in value.items()}
+    if isinstance(value, list | tuple):
+        return [_safe(one) for one in value]
+    return str(value) if isinstance(value, int) and abs(value) > LARGEST_INTEGER else value
+
+
+def _widths(console: Console, lines: Sequence[Sequence[str]], room: int | None) -> list[int] | None:
+    """Give each column's width, narrowed until all fit into the room; None where their words do not.
+
+    The first column names the row and is not narrowed.
+    """
+    from rich.measure import Measurement
+    from rich.text import Text
+
+    measured = [
+        [Measurement.get(console, console.options.update(width=10_000), Text(cell)) for cell in column]
+        for column in zip(*lines, strict=True)
+    ]
+    widths = [max(one.maximum for one in column) for column in measured]
+    least = [widths[0], *(max(one.minimum for one in column) for column in measured[1:])]
+    if room is None:
+        return widths
+    room -= BETWEEN * len(widths) - EDGE
+    if sum(least) > room:
+        return None
+    while sum(widths) > room:
+        place = max(range(len(widths)), key=lambda n: (widths[n] > least[n], widths[n]))
+        widths[place] -= 1
+    return widths
+
+
+def _print_blocks(title: str, head: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+    if title:
+        click.echo(title)
+    for row in rows:
+        click.echo()
+        for name, value in zip(head, row, strict=True):
+            click.echo(f"{name}: {value}".rstrip() if name else value)
+
+
+def _table(head: Sequence[str], widths: Sequence[int]) -> Table:
     from rich import box
     from rich.table import Table
 
-    table = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD, show_edge=False)
-    for place, name in enumerate(head):
-        table.add_column(name, overflow="fold", no_wrap=place == 0)
+    table = Table(box=box.SIMPLE_HEAD, show_edge=False)
+    for name, width in zip(head, widths, strict=True):
+        table.add_column(name, overflow="fold", width=width)
     return table
 
 
@@ -115,8 +176,6 @@ def _console() -> Console:
     from rich.console import Console
 
     console = Console(highlight=False, markup=False, emoji=False)
-    return (
-        console
-        if console.is_terminal
-        else Console(width=PIPE_WIDTH, highlight=False, markup=False, emoji=False, color_system=None)
-    )
+    if console.is_terminal:
+        return console
+    return Console(highlight=False, markup=False, emoji=False, color_system=None)

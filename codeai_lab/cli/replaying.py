@@ -23,6 +23,13 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from codeai_lab.cli.asking import (
+    LARGEST_SEED,
+    MOST_RUNS,
+    MOST_TRIALS,
+    AsksForNumbers,
+    Whole,
+)
 from codeai_lab.cli.exploring import LESSONS as EXPLORED
 from codeai_lab.cli.exploring import explored_rows, print_explored, unexpected_of
 from codeai_lab.cli.printing import print_json, print_witnesses, progress
@@ -32,27 +39,47 @@ if TYPE_CHECKING:
     from codeai_lab.run.revisions import Revision
 
 
-@click.command()
+@click.command(cls=AsksForNumbers)
 @click.argument("lesson")
-@click.argument("numbers", nargs=-1, type=click.IntRange(1), metavar="[N]...")
 @click.option("--case", "cases", multiple=True, metavar="C", help="Play only this case; may be given again.")
 @click.option("--revision", metavar="R", help="Play under this rule set only; every one by default.")
-@click.option("--submissions", type=click.IntRange(2, 3), help="For schedules: of how many; 2 by default.")
+@click.option(
+    "--submissions",
+    type=Whole(2, 3),
+    metavar="2|3",
+    help="For schedules: of how many; 2 by default. Of 3, all rules take most of a minute.",
+)
 @click.option(
     "--clients",
     multiple=True,
-    type=click.IntRange(1),
+    type=Whole(1),
     metavar="N…",
-    help="For contention: how many clients, one number or more; for backoff, how many are sampled; "
-    "for libraries, how many loops are driven.",
+    help="For contention: how many clients, one number or more, up to 5,000; for backoff, how many are "
+    "sampled, up to 50,000; for libraries, how many loops are driven, from 2 to 5,000.",
 )
-@click.option("--runs", type=click.IntRange(1), metavar="R", help="For contention: runs of each cell.")
-@click.option("--trials", type=click.IntRange(1), metavar="T", help="For duplicates: requests of each row.")
-@click.option("--seed", type=click.IntRange(0), metavar="S", help="For what is sampled: the seed.")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+@click.option(
+    "--runs",
+    type=Whole(1, MOST_RUNS),
+    metavar="R",
+    help=f"For contention: runs of each cell, up to {MOST_RUNS:,}.",
+)
+@click.option(
+    "--trials",
+    type=Whole(1, MOST_TRIALS),
+    metavar="T",
+    help=f"For duplicates: requests of each row, up to {MOST_TRIALS:,}.",
+)
+@click.option(
+    "--seed", type=Whole(0, LARGEST_SEED), metavar="S", help="For what is sampled: the seed, below 2^53."
+)
+@click.option(
+    "--json",
+    "as_json",
+    is_flag=True,
+    help="Print one JSON object; a whole number beyond 2^53 - 1 is text in it.",
+)
 def replay(
     lesson: str,
-    numbers: tuple[int, ...],
     cases: tuple[str, ...],
     revision: str | None,
     as_json: bool,
@@ -66,9 +93,7 @@ def replay(
     watchlist. Of waiting and its cost: backoff, contention, overload, layers, throttling, hedging,
     duplicates, libraries.
     """
-    if numbers and not clients:
-        raise click.UsageError("Numbers stand after --clients only.")
-    asked = {"case": cases, "revision": revision, "clients": clients + numbers, **sizes}
+    asked = {"case": cases, "revision": revision, "clients": clients, **sizes}
     if lesson in EXPLORED:
         with progress(lesson) as advance:
             rows = explored_rows(lesson, asked, advance)
@@ -79,7 +104,7 @@ def replay(
         exit_with(unexpected_of(lesson, rows))
         return
     for name in ("clients", *sizes):
-        if asked[name]:
+        if asked[name] not in (None, ()):
             raise click.UsageError(f"{lesson} takes no --{name}.")
     from codeai_lab.lessons import lesson_named
     from codeai_lab.run.revisions import REVISIONS, revision_named

@@ -9,6 +9,7 @@ out again.
 Always true:
   SA1. A sample has at least one value; values are finite.
   SA2. The same values in any order, or as counts, give the same statistics to the last bit.
+  SA3. One value has a mean and no spread that could be known: its variance, sd and standard errors are None.
 
 Not here: closed forms (`decide.backoff_laws`, `decide.duplicate_laws`, ...), how it was measured (`explore`).
 """
@@ -53,27 +54,30 @@ class Sample:
         return math.fsum(value * count for value, count in self.counts) / self.size
 
     @property
-    def variance(self) -> float:
-        """The unbiased variance: divided by one less than the size; 0 for a single value."""
+    def variance(self) -> float | None:
+        """The unbiased variance: divided by one less than the size; None for a single value."""
         mean, size = self.mean, self.size
-        squares = math.fsum(count * (value - mean) ** 2 for value, count in self.counts)
-        return squares / (size - 1) if size > 1 else 0.0
+        if size == 1:
+            return None
+        return math.fsum(count * (value - mean) ** 2 for value, count in self.counts) / (size - 1)
 
     @property
-    def sd(self) -> float:
-        return math.sqrt(self.variance)
+    def sd(self) -> float | None:
+        variance = self.variance
+        return None if variance is None else math.sqrt(variance)
 
     @property
-    def se(self) -> float:
-        """The standard error of the mean."""
-        return self.sd / math.sqrt(self.size)
+    def se(self) -> float | None:
+        """The standard error of the mean; None for a single value."""
+        spread = self.sd
+        return None if spread is None else spread / math.sqrt(self.size)
 
     @property
-    def se_of_sd(self) -> float:
+    def se_of_sd(self) -> float | None:
         """The standard error of the standard deviation, to first order; 0 where nothing varies."""
         mean, spread, size = self.mean, self.sd, self.size
-        if spread == 0:
-            return 0.0
+        if not spread:
+            return spread
         fourth = math.fsum(count * (value - mean) ** 4 for value, count in self.counts) / size
         return math.sqrt(max(0.0, fourth - spread**4) / size) / (2 * spread)
 
@@ -97,7 +101,7 @@ class Sample:
 
 
 def estimate(closed_form: float | None, sample: Sample) -> dict[str, float | None]:
-    """Put what theory says beside what was measured, with its standard error."""
+    """Put what theory says beside what was measured, with its standard error (None for a single value)."""
     return {"closed_form": closed_form, "sampled": sample.mean, "se": sample.se}
 
 

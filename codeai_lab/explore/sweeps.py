@@ -12,6 +12,7 @@ Always true:
   SW2. No more parts are handed out than `window` at a time, so a sweep of any length runs in bounded memory.
   SW3. An interrupt loses at most the parts that were under way; those that had not begun are cancelled.
   SW4. A kept answer is used only for the very same part: same name, function and arguments.
+  SW5. Our own workers end with this process, however it ends, and none of them hears Ctrl-C.
 
 Not here: what is sampled (`explore.contention`, `explore.duplicates`, ...).
 """
@@ -30,11 +31,12 @@ from typing import Any
 
 from codeai_lab.canonical import canonical_bytes, digest
 from codeai_lab.errors import RefusedRequestError
-from codeai_lab.run.child import outlive_interrupts
+from codeai_lab.run.child import work_with_parent, workers_start
 
 LINE_START = b'{"answer":'
 Progress = Callable[[str, int, int], None]
 Answer = Any  # plain JSON
+Submit = Callable[..., Future[Answer]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,11 +47,13 @@ class Part:
         name: what the progress says, and what the part's random stream should be named after.
         task: a function of a module, so that another process can find it; its answer is plain JSON.
         arguments: its keyword arguments, plain JSON.
+        check: says whether an answer that was kept may be this part's, by its form; it stays here.
     """
 
     name: str
     task: Callable[..., Answer]
     arguments: Mapping[str, Any] = field(default_factory=dict)
+    check: Callable[[Answer], bool] | None = None
 
     @property
     def identity(self) -> str:
@@ -76,9 +80,11 @@ def sweep(
         progress: told the name of the part that just ended, how many are done, and of how many.
         window: how many parts may be under way or waiting at a time.
 
-    Raises: what a part raises, and KeyboardInterrupt; what was answered before is kept.
+    Raises: RefusedRequestError (definite) for a file that holds something else, and for one that cannot be
+        read and written, before any part runs; what a part raises, and KeyboardInterrupt; what was answered
+        before is kept.
     """
-    kept = _Kept(keep)
+    kept = _Kept(keep, parts)
     missing = [place for place, part in enumerate(parts) if part.identity not in kept.answers]
     done = len(parts) - len(missing)
     if progress is not None:
@@ -90,8 +96,8 @@ def sweep(
         if progress is not None:
             progress(part.name, done, len(parts))
 
-    with _workers(executor, len(missing)) as workers:
-        arriving = _answers(parts, missing, workers, window)
+    with _workers(executor, len(missing)) as submit:
+        arriving = _answers(parts, missing, submit, window)
         early: dict[int, Answer] = {}
         for place, part in enumerate(parts):
             if place not in early and part.identity in kept.answers:
@@ -105,10 +111,10 @@ def sweep(
 
 
 def _answers(
-    parts: Sequence[Part], missing: Sequence[int], workers: Executor | None, window: int
+    parts: Sequence[Part], missing: Sequence[int], submit: Submit | None, window: int
 ) -> Iterator[tuple[int, Answer]]:
     """Give (place, answer) of the missing parts as they end, with at most `window` of them under way."""
-    if workers is None:
+    if submit is None:
         for place in missing:
             yield place, parts[place].task(**parts[place].arguments)
         return
@@ -117,7 +123,7 @@ def _answers(
     try:
         while True:
             for place in waiting:
-                under_way[workers.submit(parts[place].task, **parts[place].arguments)] = place
+                under_way[submit(parts[place].task, **parts[place].arguments)] = place
                 if len(under_way) >= window:
                     break
             if not under_way:
@@ -131,17 +137,23 @@ def _answers(
 
 
 @contextmanager
-def _workers(executor: Executor | None, parts: int) -> Iterator[Executor | None]:
-    """Give what runs the parts: the caller's executor, processes of our own, or nothing for a single part."""
+def _workers(executor: Executor | None, parts: int) -> Iterator[Submit | None]:
+    """Give what takes the parts: the caller's executor, processes of our own, or None for one part."""
     if executor is not None or parts < 2:
-        yield executor
+        yield None if executor is None else executor.submit
         return
     # Spawned, not forked: the caller may hold threads, a ledger or a kernel, none of which survives a fork.
-    own = ProcessPoolExecutor(
-        min(parts, os.cpu_count() or 1), mp_context=get_context("spawn"), initializer=outlive_interrupts
-    )
+    with workers_start():
+        own = ProcessPoolExecutor(
+            min(parts, os.cpu_count() or 1), mp_context=get_context("spawn"), initializer=work_with_parent
+        )
+
+    def submit(task: Callable[..., Answer], /, **arguments: Any) -> Future[Answer]:
+        with workers_start():  # the pool starts them as they are needed
+            return own.submit(task, **arguments)
+
     try:
-        yield own
+        yield submit
     finally:
         own.shutdown(wait=True, cancel_futures=True)
 
@@ -149,24 +161,39 @@ def _workers(executor: Executor | None, parts: int) -> Iterator[Executor | None]
 class _Kept:
     """The file of answers: a line each, `{"answer", "part"}`; a torn last line is dropped."""
 
-    def __init__(self, path: Path | None) -> None:
+    def __init__(self, path: Path | None, parts: Sequence[Part]) -> None:
         self._path = path
         self.answers: dict[str, Answer] = {}
-        if path is None or not path.exists():
+        if path is None:
             return
-        whole, _, torn = path.read_bytes().rpartition(b"\n")
+        try:
+            content = path.read_bytes() if path.exists() else b""
+            path.open("ab").close()
+        except OSError as error:
+            raise RefusedRequestError(
+                f"Answers cannot be kept in {path.name} ({error.strerror}); name a file in a folder that is "
+                "there and can be written to."
+            ) from error
+        whole, _, torn = content.rpartition(b"\n")
         try:
             for line in whole.splitlines():
                 entry = json.loads(line)
                 self.answers[entry["part"]] = entry["answer"]
             if not torn.startswith(LINE_START[: len(torn)]):
                 raise ValueError("the last line is not ours either")
-        except (ValueError, KeyError, TypeError) as error:
+            self._require_forms(parts)
+        except (ValueError, KeyError, TypeError, OverflowError, RecursionError) as error:
             raise RefusedRequestError(
                 f"The file {path.name} does not hold the answers of a sweep; name another file, or remove it."
             ) from error
         if torn:
             path.write_bytes(whole + b"\n" if whole else b"")
+
+    def _require_forms(self, parts: Sequence[Part]) -> None:
+        for part in parts if self.answers else ():
+            kept = part.identity in self.answers
+            if kept and part.check is not None and not part.check(self.answers[part.identity]):
+                raise ValueError(f"an answer of {part.name} has another form")
 
     def add(self, part: Part, answer: Answer) -> Answer:
         """Keep an answer, and give it in the form in which it would be read again."""

@@ -68,7 +68,9 @@ def strategy_named(name: str) -> Strategy:
     try:
         return Strategy(name)
     except ValueError:
-        raise RefusedRequestError(f"There is no such strategy; there are {', '.join(Strategy)}.") from None
+        raise RefusedRequestError(
+            f"There is no strategy called {name}; there are {', '.join(Strategy)}."
+        ) from None
 
 
 def _of_wait(rule: Backoff, n: int, wait: Sample) -> tuple[dict[str, Any], dict[str, Sample]]:

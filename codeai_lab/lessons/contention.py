@@ -22,7 +22,7 @@ from typing import Any
 from codeai_lab.decide.samples import Sample
 from codeai_lab.explore.contention import STUDIED, contend
 from codeai_lab.explore.sweeps import Part, sweep
-from codeai_lab.lessons.measured import Measured, Progress
+from codeai_lab.lessons.measured import Measured, Progress, are_numbers
 
 CLIENTS = (10, 20, 50, 100)
 RUNS, SEED = 100, 20_261_130
@@ -51,6 +51,7 @@ def contention_measured(
             name=f"{strategy}, {count} clients",
             task=contended,
             arguments={"strategy": str(strategy), "clients": count, "runs": runs, "seed": seed},
+            check=lambda answer: _has_form(answer, runs),
         )
         for strategy, count in cells
     ]
@@ -62,6 +63,14 @@ def contended(strategy: str, clients: int, runs: int, seed: int) -> dict[str, li
     """Give one cell's runs in plain form: the part of the sweep."""
     found = contend(strategy, clients=clients, runs=runs, seed=seed)
     return {"calls": found.calls.tolist(), "time_ms": found.time_ms.tolist()}
+
+
+def _has_form(answer: object, runs: int) -> bool:
+    return (
+        isinstance(answer, dict)
+        and answer.keys() == {"calls", "time_ms"}
+        and all(are_numbers(values, runs) for values in answer.values())
+    )
 
 
 def _measured(strategy: str, clients: int, runs: int, answer: dict[str, list[float]]) -> Measured:

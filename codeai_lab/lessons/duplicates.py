@@ -19,7 +19,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Executor
-from dataclasses import asdict
+from dataclasses import asdict, fields
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -30,7 +31,7 @@ from codeai_lab.decide.samples import Sample, estimate
 from codeai_lab.errors import RefusedRequestError
 from codeai_lab.explore.duplicates import Counted, retry
 from codeai_lab.explore.sweeps import Part, sweep
-from codeai_lab.lessons.measured import Measured, Progress
+from codeai_lab.lessons.measured import Measured, Progress, are_numbers
 
 TRIALS, SEED = 400_000, 20_261_130
 TRIALS_A_PART = 1_000_000
@@ -100,9 +101,20 @@ def _parts(case: Case, trials: int, seed: int) -> list[Part]:
                 "seed": seed,
                 "part": start // TRIALS_A_PART,
             },
+            check=partial(_has_form, case.attempts, min(TRIALS_A_PART, trials - start)),
         )
         for start in range(0, trials, TRIALS_A_PART)
     ]
+
+
+def _has_form(attempts: int, trials: int, answer: object) -> bool:
+    """Say whether a kept answer can be a part's: whole numbers, of no more than its trials."""
+    if not isinstance(answer, dict) or answer.keys() != {one.name for one in fields(Counted)}:
+        return False
+    effects, *others = (answer[one.name] for one in fields(Counted))
+    if not are_numbers(effects, attempts + 1) or sum(effects) != trials:
+        return False
+    return all(type(count) is int and 0 <= count <= trials for count in (*effects, *others))
 
 
 def _added(answers: Iterator[dict[str, Any]]) -> Counted:

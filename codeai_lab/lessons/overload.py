@@ -31,7 +31,7 @@ from codeai_lab.explore.overload import Trace, simulate
 from codeai_lab.explore.sweeps import Part, sweep
 from codeai_lab.explore.systems import Closed, Open, System
 from codeai_lab.lessons.amplification import hedging_measured, layers_measured, throttling_measured
-from codeai_lab.lessons.measured import Measured, Progress
+from codeai_lab.lessons.measured import Measured, Progress, are_numbers
 from codeai_lab.lessons.overload_cases import CAPACITY, CASES, TIMEOUT_S, Case
 
 __all__ = [
@@ -70,7 +70,12 @@ def overload_measured(
     """
     known = {name: _case(name) for name in cases}
     parts = [
-        Part(name=name, task=run_case, arguments={"name": name, "seed": seed, "horizon_s": horizon_s})
+        Part(
+            name=name,
+            task=run_case,
+            arguments={"name": name, "seed": seed, "horizon_s": horizon_s},
+            check=_has_form,
+        )
         for name in known
     ]
     answers = sweep(parts, executor=executor, keep=keep, progress=progress)
@@ -88,6 +93,16 @@ def run_case(name: str, seed: int, horizon_s: int | None = None) -> dict[str, An
         "goodput": trace.goodput[-MEASURED_S:].tolist(),
         "recovered_after_s": trace.recovered_after_s,
     }
+
+
+def _has_form(answer: object) -> bool:
+    return (
+        isinstance(answer, dict)
+        and answer.keys() == {"load", "goodput", "recovered_after_s"}
+        and are_numbers(answer["load"])
+        and are_numbers(answer["goodput"])
+        and (answer["recovered_after_s"] is None or are_numbers([answer["recovered_after_s"]]))
+    )
 
 
 def trace_rows(case: str, *, seed: int = SEED, horizon_s: int | None = None) -> list[dict[str, Any]]:
@@ -161,7 +176,7 @@ def _run(name: str, seed: int, horizon_s: int | None) -> Trace:
 
 def _case(name: str) -> Case:
     if name not in CASES:
-        raise RefusedRequestError(f"There is no such case; there are {', '.join(CASES)}.")
+        raise RefusedRequestError(f"There is no case called {name}; there are {', '.join(CASES)}.")
     return CASES[name]
 
 

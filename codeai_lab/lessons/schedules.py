@@ -11,6 +11,7 @@ Always true:
   SL2. Its schedules number walks from 0; `shortest_bad` can be played (`explore.schedules.play_schedule`).
   SL3. `after_crash` counts prefixes of schedules, by the effects after one more submission; it is None for
        three submissions under rules of more stages than LONGEST_CRASHED.
+  SL4. Counts are whole numbers of any size; the command line writes those beyond 2^53 - 1 as text.
 
 Not here: the search (`explore.schedules`), the crashes (`explore.crash_points`), the protocols
 (`explore.protocols`).
@@ -40,7 +41,7 @@ def schedule_rows(
     """Count the schedules of every rule set and composed protocol, or of `only` some.
 
     Args:
-        submissions: 2, which takes a second, or 3, which takes about half a minute, most of it for 88d1291.
+        submissions: 2, which takes a second, or 3, which takes most of a minute, most of it for 88d1291.
         progress: is told the name of each rule set before it is counted, how many were, and of how many.
 
     Raises: RefusedRequestError for another number of submissions and for unknown rules.

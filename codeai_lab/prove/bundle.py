@@ -64,9 +64,10 @@ def freeze(
         producer: who wrote the bundle, a name and a version.
         notebook: the executed notebook that made the run.
 
-    Raises: BundleError (definite) when `to` is taken or a part cannot be read; nothing is left behind then.
+    Raises: BundleError (definite) when `to` is taken or in a bundle, or a part is missing; nothing is left.
     """
     to = Path(to)
+    require_outside(to)
     _require_free(to)
     with _beside(to) as draft:
         data = draft / "data"
@@ -88,6 +89,14 @@ def freeze(
         (draft / "bagit.txt").write_bytes(verify.BAGIT_TXT)
         (draft / "bag-info.txt").write_bytes(_bag_info(protocol, producer))
         return seal(draft)
+
+
+def require_outside(to: Path) -> None:
+    """Raise BundleError (definite) where `to` would lie inside a bundle: one more file makes it invalid."""
+    parent = to.parent.resolve()
+    around = next((one for one in (parent, *parent.parents) if (one / "bagit.txt").is_file()), None)
+    if around is not None:
+        raise BundleError(f"{to.name} would lie inside the bundle {around.name}; choose a place outside it.")
 
 
 def seal(folder: Path) -> str:

@@ -7,6 +7,7 @@ meant.
 Always true:
   CP1. Writing a ledger back unchanged gives the same bytes.
   CP2. With `rechain` the events are numbered and chained anew; without it they are written as they are.
+  CP3. What holds more than files, folders and links is refused before anything of it is copied.
 
 Not here: which changes there are (`prove.corruptions`, `prove.forgeries`).
 """
@@ -15,12 +16,13 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from codeai_lab.canonical import encoded
+from codeai_lab.errors import BundleError
 from codeai_lab.prove.bundle import seal
 
 Event = dict[str, Any]
@@ -113,6 +115,20 @@ class Copy:
         seal(self.folder)
 
 
+def require_copyable(bundle: Path) -> None:
+    """Raise BundleError (definite) where a folder holds a pipe, a socket or a device, or cannot be read."""
+    try:
+        for path in _all_in(bundle):
+            if not (path.is_symlink() or path.is_dir() or path.is_file()):
+                raise BundleError(
+                    f"{bundle.name} cannot be copied: {path.name} in it is no file, no folder and no link."
+                )
+            if path.is_file() and not path.is_symlink():
+                path.open("rb").close()
+    except OSError as error:
+        raise BundleError(f"{bundle.name} cannot be copied: {error.strerror}.") from None
+
+
 def without(events: Sequence[Event], *gone: Event) -> list[Event]:
     """Leave events out and number the batches that they stood in anew."""
     seqs = {event["seq"] for event in gone}
@@ -124,3 +140,10 @@ def without(events: Sequence[Event], *gone: Event) -> list[Event]:
         left = [event for event in batch if event["seq"] not in seqs]
         kept += [{**event, "batch": [place, len(left)]} for place, event in enumerate(left, start=1)]
     return kept
+
+
+def _all_in(folder: Path) -> Iterator[Path]:
+    for path in folder.iterdir():
+        yield path
+        if path.is_dir() and not path.is_symlink():
+            yield from _all_in(path)

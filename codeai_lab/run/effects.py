@@ -38,7 +38,10 @@ from codeai_lab.records import ActionRequest, CallRequest
 
 
 class MarkerWorld:
-    """A folder in which effects leave markers and receipts; made empty where it is missing."""
+    """A folder in which effects leave markers and receipts; made empty where it is missing.
+
+    Raises: RefusedRequestError (definite) for a file, and for a folder that cannot be written to.
+    """
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -47,8 +50,13 @@ class MarkerWorld:
         self._one_at_a_time = threading.Lock()
         if folder.exists() and not folder.is_dir():
             raise RefusedRequestError(f"{folder.name} is a file; a world needs a folder.")
-        folder.mkdir(parents=True, exist_ok=True)
-        self._receipts.touch()
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            self._receipts.touch()
+        except OSError as error:
+            raise RefusedRequestError(
+                f"{folder.name} cannot be a world ({error.strerror}); name a folder that can be written to."
+            ) from error
 
     def append_line(self, action_id: str, line: str) -> Receipt:
         """Let the effect happen: one marker that holds the line, and the world's receipt of it (F4)."""

@@ -100,9 +100,9 @@ def named(rows: Iterable[Row], field: str) -> list[str]:
 
 
 def sampled(row: Row, field: str) -> float:
-    """Give what was measured, where the field has theory beside it, and else the field."""
-    value = row[field]
-    return float(read(value, "sampled") if isinstance(value, Mapping) else value)
+    """Give what was measured, where the field has theory beside it, and else the field; NaN for None."""
+    value = read(row[field], "sampled") if isinstance(row[field], Mapping) else row[field]
+    return math.nan if value is None else float(value)
 
 
 def theory(row: Row, field: str) -> float | None:
@@ -111,8 +111,9 @@ def theory(row: Row, field: str) -> float | None:
 
 
 def error_of(row: Row, field: str) -> float:
-    """Give the standard error, 0 where nothing says it."""
-    return float(read(row[field], "se") or 0.0) if isinstance(row[field], Mapping) else 0.0
+    """Give the standard error: 0 where the field has none, NaN where it is None and so is not known."""
+    error = read(row[field], "se", 0.0) if isinstance(row[field], Mapping) else 0.0
+    return math.nan if error is None else float(error)
 
 
 # --- words ---------------------------------------------------------------------------------------------

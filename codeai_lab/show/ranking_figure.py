@@ -25,6 +25,7 @@ from codeai_lab.show.contention_figures import CELL_FIELDS, counts_of, value_of
 from codeai_lab.show.drawing import LOOKS, Row, guide, line, listed, must_match, panels
 from codeai_lab.show.shown import GREY, INK, Shown, house_style, show_figure
 from codeai_lab.show.tables import ShownTable
+from codeai_lab.show.words import NOTHING
 
 # quantity, above the line, below the line; between which numbers of clients the ratio is known to cross 1
 FLIPS = (("time_ms", "decorrelated", "full"), ("calls", "equal", "full"))
@@ -77,7 +78,8 @@ def _ratios(cells: list[Row], quantity: str, above: str, below: str) -> Ratios:
     for count in counts_of(cells):
         runs = value_of(cells, above, count, "runs")
         top, bottom = (value_of(cells, rule, count, f"{quantity}_mean") for rule in (above, below))
-        spreads = [value_of(cells, rule, count, f"{quantity}_sd") or 0.0 for rule in (above, below)]
+        known = [value_of(cells, rule, count, f"{quantity}_sd") for rule in (above, below)]
+        spreads = [math.nan if spread is None else spread for spread in known]  # one run has none
         if runs and top and bottom:
             relative = math.hypot(spreads[0] / top, spreads[1] / bottom) / math.sqrt(runs)
             found.append((count, top / bottom, top / bottom * relative))
@@ -125,10 +127,14 @@ def _flips_table(ratios: dict[tuple[str, str, str], Ratios]) -> ShownTable:
     body = []
     for count in counts:
         each = [next((one for one in found if one[0] == count), None) for found in ratios.values()]
-        words = ["not run" if one is None else f"{one[1]:.4f}, se {one[2]:.4f}" for one in each]
+        words = ["not run" if one is None else f"{one[1]:.4f}, se {_error(one[2])}" for one in each]
         body.append((str(count), *words))
     return ShownTable(
         caption="The numbers behind the picture: ratios of means",
         head=("clients", *named_ones),
         body=tuple(body),
     )
+
+
+def _error(error: float) -> str:
+    return NOTHING if math.isnan(error) else f"{error:.4f}"

@@ -10,7 +10,8 @@ check, and every reading.
 Always true:
   H1. What is given is whole: complete batches, in order, each line fitting the one before it.
   H2. What follows the last complete batch is not an error; it was never acknowledged.
-  H3. Any other line that does not fit is refused by its number, the line of creation being 0.
+  H3. Any other line that does not fit is refused by its number. For a program the line of creation is 0, so
+      that a line has the seq of its event; a sentence counts from 1, as an editor does.
 
 Not here: what one line says (`store.lines`), writing and repairing (`store.journal`).
 """
@@ -27,7 +28,6 @@ from codeai_lab.errors import LedgerDamagedError, NotALedgerError
 from codeai_lab.store.lines import (
     LONGEST_LINE,
     Line,
-    damaged,
     decode_creation,
     decode_members,
     line_digest,
@@ -123,6 +123,26 @@ def check_lines(path: Path, *, after: End | None = None) -> Iterator[End]:
             yield end
 
 
+def damaged(number: int, what: str) -> LedgerDamagedError:
+    """Give the error for a line that is not what was acknowledged; -1 for one that could not be counted."""
+    what_it_is = f"event {number}" if number else "the line of creation"
+    named = (
+        f"Line {number + 1} of the journal file, {what_it_is}," if number >= 0 else "A line of the journal"
+    )
+    return LedgerDamagedError(
+        f"{named} {what}; nothing was changed. "
+        "Keep the ledger's files as they are: the index or a bundle may still hold that line.",
+        line=number,
+    )
+
+
+def _members(raw: bytes, *, number: int = -1) -> dict[str, Any]:
+    try:
+        return decode_members(raw, number=None if number < 0 else number)
+    except LedgerDamagedError:
+        raise damaged(number, "is not an event that was written there") from None
+
+
 def _follow(
     path: Path, *, after: End | None, until: End | None
 ) -> Iterator[tuple[End | None, bytes, dict[str, Any]]]:
@@ -139,7 +159,7 @@ def _follow(
             number += 1
             size += len(raw)
             raw = raw[:-1]
-            members = decode_members(raw, number=number)
+            members = _members(raw, number=number)
             if members["prev"] != prev:
                 raise _broken_link(number, raw, members["prev"], prev, successor=file.readline())
             if members["batch"] != [place + 1, count or members["batch"][1]]:
@@ -190,7 +210,7 @@ def _last_complete_batch(path: Path, created: bytes) -> End:
 
 def _next_decoded(lines: Iterator[tuple[int, bytes]]) -> tuple[int, bytes, dict[str, Any] | None]:
     offset, raw = next(lines, (0, b""))
-    return offset, raw, decode_members(raw) if offset else None
+    return offset, raw, _members(raw) if offset else None
 
 
 def _finished_lines_backward(path: Path, *, floor: int) -> Iterator[tuple[int, bytes]]:

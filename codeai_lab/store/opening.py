@@ -35,12 +35,21 @@ from dataclasses import dataclass, field
 import duckdb
 
 from codeai_lab.errors import IndexAheadError, LedgerInUseError, NotALedgerError
-from codeai_lab.store.chain import End, Tail, check_lines, find_tail, read_creation, read_lines, start_of
+from codeai_lab.store.chain import (
+    End,
+    Tail,
+    check_lines,
+    damaged,
+    find_tail,
+    read_creation,
+    read_lines,
+    start_of,
+)
 from codeai_lab.store.database import failure, is_full
 from codeai_lab.store.files import Files, unusable
 from codeai_lab.store.index import Index, Mark
 from codeai_lab.store.journal import Journal, create, set_aside, settle_end
-from codeai_lab.store.lines import LONGEST_LINE, damaged, line_digest
+from codeai_lab.store.lines import LONGEST_LINE, line_digest
 
 Progress = Callable[[int, int], None]
 CHUNK = 10_000
@@ -128,14 +137,26 @@ def read_mark(files: Files) -> Mark | None:
         index.close()
 
 
-def refuse_ahead(files: Files, mark: Mark, end: End) -> None:
+def mark_beside_others(files: Files) -> Mark | None:
+    """Give the mark as `read_mark` does, and None as well while a writer keeps its index to itself.
+
+    To be asked for before the journal is read: what an index knows was in the journal by then, so that a
+    writer who comes and goes meanwhile never makes the index seem ahead.
+    """
+    try:
+        return read_mark(files) if files.index.exists() else None
+    except LedgerInUseError:
+        return None
+
+
+def refuse_ahead(files: Files, mark: Mark, *, last_seq: int) -> None:
     """Raise when the index holds events that the journal lacks, or knows another line where its mark is."""
-    if mark.end.seq > end.seq:
-        first, last = end.seq + 1, mark.end.seq
+    if mark.end.seq > last_seq:
+        first, last = last_seq + 1, mark.end.seq
         named = f"event {last}" if first == last else f"events {first} to {last}"
         raise IndexAheadError(
-            f"The journal of {files.index.name} has lost {named}: acknowledged, and still in the index. "
-            f"Run: codeai-lab restore {files.index.name}",
+            f"The index of {files.index.name} knows more than its journal, which has lost {named}: "
+            f"acknowledged, and still in the index. Run: codeai-lab restore {files.index.name}",
             missing=(first, last),
         )
     with files.journal.open("rb") as file:
@@ -161,7 +182,7 @@ def _usable_mark(files: Files, tail: Tail) -> Mark | None:
     mark = read_mark(files) if files.index.exists() else None
     if mark is None or mark.created != tail.created:
         return None
-    refuse_ahead(files, mark, tail.end)
+    refuse_ahead(files, mark, last_seq=tail.end.seq)
     return mark
 
 

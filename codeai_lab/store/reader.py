@@ -13,6 +13,7 @@ Always true:
       again.
   V2. A reader changes no byte and makes no file.
   V3. Every line that is read is checked against the chain.
+  V4. An index that knows more than the journal is said when asked for; a writer at work makes no alarm.
 
 Not here: the full check of files and index (`store.restore`).
 """
@@ -37,9 +38,9 @@ from codeai_lab.records import Event
 from codeai_lab.store.chain import End, read_batches, read_creation, start_of
 from codeai_lab.store.database import failure
 from codeai_lab.store.files import Files, unreadable
-from codeai_lab.store.index import Answer, Index
+from codeai_lab.store.index import Answer, Index, Mark
 from codeai_lab.store.lines import Line, decode_creation
-from codeai_lab.store.opening import CHUNK, refuse_missing_journal
+from codeai_lab.store.opening import CHUNK, mark_beside_others, refuse_ahead, refuse_missing_journal
 
 _T = TypeVar("_T")
 
@@ -67,6 +68,24 @@ class LedgerReader:
         """
         for _, lines in self._batches(start_of(self._created)):
             yield from (line.event for line in lines)
+
+    def index_mark(self) -> Mark | None:
+        """Give how far the index file knows this ledger; None where there is none, or a writer keeps it.
+
+        Ask before reading: only of a journal that is read later can it be said that it lacks something.
+        """
+        mark = mark_beside_others(self._files)
+        return mark if mark is not None and mark.created == self._created else None
+
+    def refuse_lost(self, mark: Mark, *, last_seq: int) -> None:
+        """Compare what was read, up to `last_seq`, with a mark that was given before.
+
+        Raises: IndexAheadError when the index knows more; LedgerDamagedError when it knows another line.
+        """
+        try:
+            refuse_ahead(self._files, mark, last_seq=last_seq)
+        except OSError as error:
+            raise unreadable(self._files, error) from None
 
     def read(self, stream_id: str) -> tuple[Event, ...]:
         """Give the events of one stream in order of seq."""

@@ -8,8 +8,9 @@ lines that the index still has, `restore` writes them back, and only if they fit
 
 Always true:
   T1. A check changes nothing and waits for nobody; beside a writer, which keeps its index to itself, it
-      leaves the mark out.
-  T2. A restore appends to the journal or makes a missing one; it changes no line that is there.
+      leaves the mark out. One that writes and ends meanwhile makes no alarm.
+  T2. A restore appends to the journal or makes a missing one; it changes no line that is there, and adds
+      none to a journal that holds a line which is not what was acknowledged.
   T3. What is written back gives the digests that were acknowledged, or nothing is written.
 
 Not here: repairing a torn end (`store.opening`).
@@ -22,14 +23,21 @@ from pathlib import Path
 
 import duckdb
 
-from codeai_lab.errors import LedgerError, LedgerInUseError, LedgerNotFoundError
+from codeai_lab.errors import LedgerError, LedgerNotFoundError
 from codeai_lab.store.chain import check_lines, find_tail, read_creation, start_of
 from codeai_lab.store.database import failure
 from codeai_lab.store.files import Files, lock_files, unusable
 from codeai_lab.store.index import Index, Mark
 from codeai_lab.store.journal import Journal, create, set_aside, settle_end
 from codeai_lab.store.lines import decode_creation, encode_line, line_digest
-from codeai_lab.store.opening import CHUNK, Progress, read_mark, refuse_ahead, refuse_missing_journal
+from codeai_lab.store.opening import (
+    CHUNK,
+    Progress,
+    mark_beside_others,
+    read_mark,
+    refuse_ahead,
+    refuse_missing_journal,
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,24 +59,22 @@ def check(path: Path, *, progress: Progress | None = None) -> Checked:
         refuse_missing_journal(files)
     if not files.journal.exists():
         raise LedgerNotFoundError(f"There is no ledger called {files.index.name} here.")
+    mark = mark_beside_others(files)
     tail = find_tail(files.journal)
     end = start_of(tail.created)
     for number, end in enumerate(check_lines(files.journal)):
         if progress is not None and number % CHUNK == CHUNK - 1:
             progress(end.seq, max(end.seq, tail.end.seq))
-    try:
-        mark = read_mark(files) if files.index.exists() else None
-    except LedgerInUseError:
-        mark = None
     if mark is not None and mark.created == tail.created:
-        refuse_ahead(files, mark, end)
+        refuse_ahead(files, mark, last_seq=end.seq)
     return Checked(ledger_id=tail.ledger_id, events=end.seq)
 
 
 def restore(path: Path) -> int:
     """Write back the acknowledged lines that the journal has lost and the index has; give their number.
 
-    Raises: LedgerError when the index is missing or unreadable, or its lines do not fit the journal's.
+    Raises: LedgerDamagedError naming the first line that is not what was acknowledged; LedgerError when the
+        index is missing or unreadable, or its lines do not fit the journal's.
     """
     files = Files.of(Path(path))
     if not files.index.exists():
@@ -100,8 +106,10 @@ def _write_back(files: Files, mark: Mark) -> int:
         raise LedgerError(f"The index {files.index.name} belongs to another ledger; nothing was restored.")
     else:
         end = tail.end
+        for _ in check_lines(files.journal):
+            pass
         if mark.end.seq <= end.seq:
-            refuse_ahead(files, mark, end)
+            refuse_ahead(files, mark, last_seq=end.seq)
             return 0
     raws, last_digest = _lost_lines(files, after_seq=end.seq, prev=end.digest)
     if last_digest != mark.end.digest or end.seq + len(raws) != mark.end.seq:

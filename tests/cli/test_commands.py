@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-import subprocess
+import runpy
 import sys
 from pathlib import Path
 
@@ -165,7 +165,7 @@ def test_a_damaged_line_is_a_finding(tmp_path: Path) -> None:
     result = run("inspect", path)
 
     assert result.exit_code == 1
-    assert "Line 1 " in result.stderr
+    assert "Line 2 of the journal file, event 1, " in result.stderr
 
 
 @pytest.mark.parametrize(
@@ -186,6 +186,12 @@ def test_a_damaged_line_is_a_finding(tmp_path: Path) -> None:
         ("verify", "{bundle}", "--notebook"),
         ("corrupt",),
         ("corrupt", "{bundle}"),
+        ("corrupt", "--outside"),
+        ("corrupt", "{bundle}", "extra-file", "--list"),
+        ("corrupt", "--list", "--to", "{new}"),
+        ("corrupt", "{bundle}", "extra-file", "--to", "{new}", "--outside"),
+        ("sync", "{missing}"),
+        ("sync", "--check", "{full}"),
         ("corrupt", "{bundle}", "no-such-kind", "--to", "{new}"),
         ("corrupt", "{bundle}", "extra-file", "--to", "{full}"),
         ("corrupt", "{missing}", "extra-file", "--to", "{new}"),
@@ -237,6 +243,45 @@ def test_what_was_not_foreseen_is_still_one_sentence(monkeypatch: pytest.MonkeyP
     assert one_sentence(result)
 
 
+@pytest.mark.parametrize(
+    ("error", "says"),
+    [
+        (
+            ModuleNotFoundError("no", name="rfc8785"),
+            "rfc8785 is not installed; run make demo, or pip install .",
+        ),
+        (ModuleNotFoundError("no", name="codeai_lab.lost"), "This was not foreseen (ModuleNotFoundError)."),
+        (MemoryError(), "There is not enough memory for this; ask for fewer clients, runs or cases."),
+    ],
+)
+def test_what_the_machine_lacks_is_said(monkeypatch: pytest.MonkeyPatch, error: Exception, says: str) -> None:
+    """A missing module and too little memory are foreseen; a module of ours that is missing is a bug."""
+
+    def lacking(_: str) -> None:
+        raise error
+
+    monkeypatch.setattr("codeai_lab.lessons.lesson_named", lacking)
+    result = run("replay", "retry-effects")
+
+    assert result.exit_code == 2
+    assert says in result.stderr
+    assert one_sentence(result)
+
+
+def test_without_click_there_is_still_a_sentence(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The first module that a bare interpreter lacks is named, with what to do, and no traceback."""
+    monkeypatch.setitem(sys.modules, "click", None)
+    with pytest.raises(SystemExit) as ended:
+        runpy.run_path(str(Path(command_line.__file__)))
+
+    assert ended.value.code == 2
+    said = capsys.readouterr()
+    assert said.err == "codeai-lab: click is not installed; run make demo, or pip install .\n"
+    assert said.out == ""
+
+
 def test_ctrl_c_says_so_and_shows_no_traceback(monkeypatch: pytest.MonkeyPatch) -> None:
     """An interrupt is not an error of the program."""
 
@@ -252,13 +297,16 @@ def test_ctrl_c_says_so_and_shows_no_traceback(monkeypatch: pytest.MonkeyPatch) 
     assert "Traceback" not in result.output
 
 
-def test_the_module_and_the_script_are_the_same_command() -> None:
+def test_the_module_and_the_script_are_the_same_command(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     """`python -m codeai_lab --version` answers."""
-    said = subprocess.run(
-        [sys.executable, "-m", "codeai_lab", "--version"], capture_output=True, text=True, check=True
-    )
+    monkeypatch.setattr(sys, "argv", ["codeai_lab", "--version"])
+    with pytest.raises(SystemExit) as ended:
+        runpy.run_module("codeai_lab", run_name="__main__")
 
-    assert said.stdout.startswith("codeai-lab, version ")
+    assert not ended.value.code
+    assert capsys.readouterr().out.startswith("codeai-lab, version ")
 
 
 def one_sentence(result: Result) -> bool:

@@ -37,6 +37,26 @@ def test_contention_takes_several_numbers_of_clients() -> None:
     assert all(set(row) == fields for row in said["rows"])
 
 
+def test_each_number_of_clients_is_taken_once() -> None:
+    """A number that is named twice is one cell; --clients=3 4 is --clients 3 4."""
+    twice = run("replay", "contention", "--clients", "3", "3", "4", "--runs", "2", "--json")
+    assert twice.exit_code == 0
+    assert twice.stdout == run("replay", "contention", "--clients=3", "4", "--runs", "2", "--json").stdout
+
+
+def test_one_value_has_no_spread_in_any_form() -> None:
+    """One run, one trial, one client: null in JSON, a dash in the table, and the mean all the same."""
+    asked = ("replay", "contention", "--clients", "3", "--runs", "1", "--case", "full")
+    (row,) = json.loads(run(*asked, "--json").stdout)["rows"]
+    assert (row["calls_sd"], row["time_ms_sd"]) == (None, None)
+    assert row["calls_mean"] >= 3
+    assert run(*asked).stdout.split()[-3::2] == ["-", "-"]
+    backoff = ("replay", "backoff", "--clients", "1", "--case", "full")
+    first = json.loads(run(*backoff, "--json").stdout)["rows"][0]
+    assert (first["mean"]["se"], first["total_sd"]["sampled"], first["total_sd"]["se"]) == (None, None, None)
+    assert run(*backoff).stdout.rstrip().endswith("11.33; sampled -")
+
+
 def test_backoff_gives_closed_form_and_sample() -> None:
     """Each statistic of a row is an object with both, and --case picks a strategy."""
     said = json.loads(run("replay", "backoff", "--case", "full", "--clients", "50", "--json").stdout)
@@ -52,7 +72,25 @@ def test_backoff_gives_closed_form_and_sample() -> None:
         (("backoff", "--clients", "3", "4"), "one number of --clients"),
         (("backoff", "3"), "Numbers stand after --clients only"),
         (("retry-effects", "--seed", "3"), "retry-effects takes no --seed"),
-        (("contention", "--clients", "0"), "Invalid value for '--clients'"),
+        (
+            ("contention", "--clients", "0"),
+            "Invalid value for '--clients': give a whole number from 1, not '0'.",
+        ),
+        (("contention", "--clients", "a"), "give a whole number from 1, not 'a'."),
+        (("contention", "--clients", "3", "1.5"), "give a whole number from 1, not '1.5'."),
+        (("contention", "--clients", "9" * 20), "contention takes --clients from 1 to 5,000."),
+        (("contention", "--clients", "10", "5001"), "contention takes --clients from 1 to 5,000."),
+        (("backoff", "--clients", "50001"), "backoff takes --clients from 1 to 50,000."),
+        (("libraries", "--clients", "1"), "libraries takes --clients from 2 to 5,000."),
+        (("contention", "--clients", "3", "--runs", "2", "5"), "only, and right after it."),
+        (("contention", "5", "--clients", "3"), "only, and right after it."),
+        (("contention", "--clients", "3", "--runs", "100001"), "give a whole number from 1 to 100,000, not"),
+        (("duplicates", "--trials", "1000000001"), "give a whole number from 1 to 1,000,000,000, not"),
+        (("overload", "--seed", str(2**53)), "from 0 to 9,007,199,254,740,991, not '9007199254740992'."),
+        (("schedules", "--submissions", "4"), "give a whole number from 2 to 3, not '4'."),
+        (("retry-effects", "retry-edges"), "replay takes one lesson at a time; leave out retry-edges."),
+        (("retry-effects", "--seed", "0"), "retry-effects takes no --seed"),
+        (("overload", "--case", "nope"), "There is no case called nope; there are 280-no-retry"),
         (("contention", "--case", "None"), "strategies contended with are no-backoff"),
         (("durable-memory", "--case", "x"), "durable-memory has no case called x"),
         (("nonesuch",), "no lesson called nonesuch; there are: retry-effects"),

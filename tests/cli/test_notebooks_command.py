@@ -12,6 +12,7 @@ import pytest
 
 from codeai_lab.cli import notebooks
 from codeai_lab.cli.notebooks import NotebooksError, copy_to, lab_command, open_lab, shipped
+from codeai_lab.errors import BundleError
 
 
 @pytest.fixture
@@ -70,6 +71,18 @@ def test_a_file_in_the_place_of_the_folder_is_refused(source: Path, tmp_path: Pa
     assert (tmp_path / "taken").read_bytes() == b"text"
 
 
+@pytest.mark.parametrize("dest", ["B", "B/data", "B/new/deep", "link"])
+def test_nothing_is_copied_into_a_bundle(source: Path, tmp_path: Path, dest: str) -> None:
+    """C3: a bundle, a folder in it, one that is not there yet, or a link to it: refused, nothing is made."""
+    (tmp_path / "B" / "data").mkdir(parents=True)
+    (tmp_path / "B" / "bagit.txt").touch()
+    (tmp_path / "link").symlink_to(tmp_path / "B")
+    with pytest.raises(BundleError) as refusal:
+        copy_to(tmp_path / dest)
+    assert str(refusal.value) == "00-start.ipynb would lie inside the bundle B; choose a place outside it."
+    assert sorted(path.name for path in (tmp_path / "B").rglob("*")) == ["bagit.txt", "data"]
+
+
 def test_a_copy_that_breaks_off_leaves_no_half_file(
     source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -98,7 +111,8 @@ def test_lab_opens_the_first_notebook_of_a_folder(source: Path, tmp_path: Path) 
     (tmp_path / "other").mkdir()
     for dest, target in (("mine", "mine/00-start.ipynb"), ("other", "other"), ("mine/01-retry.ipynb",) * 2):
         command = lab_command(tmp_path / dest)
-        assert command[:4] == [sys.executable, "-m", "jupyterlab", str((tmp_path / target).resolve())]
+        target_path = str((tmp_path / target).resolve())
+        assert command[:5] == [sys.executable, "-P", "-m", "jupyterlab", target_path]
 
 
 def test_lab_says_what_is_missing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

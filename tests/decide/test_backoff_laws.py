@@ -42,7 +42,7 @@ def test_the_decorrelated_atom_grows() -> None:
     assert atoms[4:] == pytest.approx([0.210, 0.284, 0.332, 0.362], abs=5e-4)
 
 
-@pytest.mark.parametrize(("cap", "atom"), [(5, 0.583), (10, 0.483), (20, 0.413), (60, 0.339), (400, 0.269)])
+@pytest.mark.parametrize(("cap", "atom"), [(5, 0.583), (10, 0.483), (20, 0.413)])
 def test_the_decorrelated_atom_settles(cap: float, atom: float) -> None:
     """After many delays a quarter to a half of them are exactly the cap, by cap over base."""
     settled = law(Backoff(strategy=Strategy.DECORRELATED, cap=cap), 10**6)

@@ -34,10 +34,13 @@ def test_order_and_form_change_no_bit() -> None:
         )
 
 
-def test_a_single_value_is_sure_of_nothing_and_says_zero() -> None:
-    """One value has a mean, and no spread that could be known: 0."""
+def test_a_single_value_has_no_spread_that_could_be_known() -> None:
+    """SA3: one value has a mean and nothing else; two that are alike have a spread, and it is 0."""
     alone = Sample.of([7])
-    assert (alone.mean, alone.variance, alone.sd, alone.se, alone.se_of_sd) == (7, 0, 0, 0, 0)
+    assert (alone.mean, alone.variance, alone.sd, alone.se, alone.se_of_sd) == (7, None, None, None, None)
+    assert estimate(1.5, alone) == {"closed_form": 1.5, "sampled": 7, "se": None}
+    alike = Sample.of([7, 7])
+    assert (alike.variance, alike.sd, alike.se, alike.se_of_sd) == (0, 0, 0, 0)
 
 
 @pytest.mark.parametrize("values", [[], [math.nan], [math.inf]])

@@ -56,12 +56,8 @@ EVERYWHERE = {
         {1: 225, 2: 592, 3: 70},
         {1: 47_995, 2: 444_093, 3: 1_629_390, 4: 34_650},
     ],
-    "takeover-alive-reconcile": [
-        {1: 6},
-        {1: 807, 2: 280},
-        {1: 1_623_388, 2: 2_172_840, 3: 1_225_440},
-    ],
-    "takeover-alive-effect-side": [{1: 6}, {1: 887}, {1: 2_156_128}],
+    "takeover-alive-reconcile": [{1: 6}, {1: 807, 2: 280}],
+    "takeover-alive-effect-side": [{1: 6}, {1: 887}],
     "atomic": [{1: 4}, {1: 61}, {1: 3_244}],
 }
 
@@ -95,13 +91,16 @@ def test_two_crashes_in_a_row(name: str) -> None:
 
 @pytest.mark.parametrize("name", EVERYWHERE)
 def test_a_crash_after_any_prefix_of_any_schedule(name: str) -> None:
-    """One, two and three submissions die together anywhere; the effects after one more submission, exact."""
+    """One, two and three submissions die together anywhere; the effects after one more submission, exact.
+
+    Three under the longer leases are in tests/real/test_slow_counts.py.
+    """
     for submissions, effects in enumerate(EVERYWHERE[name], start=1):
-        if sum(effects.values()) <= 60_000 or name.startswith("takeover-alive"):
+        if sum(effects.values()) <= 60_000 or name == "takeover-alive":
             assert crashes_everywhere(rules_named(name), submissions) == effects
 
 
-@pytest.mark.parametrize("name", ["unguarded", "claim-busy", "atomic", "takeover-alive-reconcile"])
+@pytest.mark.parametrize("name", ["unguarded", "claim-busy", "atomic"])
 def test_a_slower_count_of_the_prefixes_agrees(name: str) -> None:
     """Each prefix of each schedule played by itself, with no two moments taken for alike."""
     rules: Composed = rules_named(name)

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 from dataclasses import replace
 from typing import Any
 
@@ -83,27 +80,6 @@ def test_a_part_depends_on_seed_case_and_part() -> None:
     ]
     assert first == retry(USUAL, trials=3_000, seed=5, part=2)
     assert first not in others
-
-
-def test_another_process_and_hash_seed_give_the_same_counts() -> None:
-    """DU2: PYTHONHASHSEED and the process change nothing."""
-    say = (
-        "from codeai_lab.decide.duplicates import Case\n"
-        "from codeai_lab.explore.duplicates import retry\n"
-        "case = Case(model='loss', protection='none', attempts=4, response_loss=0.3, request_loss=0.2)\n"
-        "print(retry(case, trials=9_999, seed=3, part=1))"
-    )
-    outputs = {
-        subprocess.run(
-            [sys.executable, "-W", "error", "-c", say],
-            capture_output=True,
-            text=True,
-            check=True,
-            env={**os.environ, "PYTHONHASHSEED": seed},
-        ).stdout
-        for seed in ("1", "2")
-    }
-    assert outputs == {f"{retry(USUAL, trials=9_999, seed=3, part=1)}\n"}
 
 
 def test_only_so_many_trials_are_held_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from dataclasses import replace
 
 import numpy as np
@@ -234,27 +232,6 @@ def test_the_first_tries_are_the_same_whatever_becomes_of_them() -> None:
     none = run(replace(PUBLISHED, retries=0, horizon_s=40))
     three = run(replace(PUBLISHED, retries=3, horizon_s=40))
     assert (none.load[:20] == three.load[:20]).all()
-
-
-def test_another_process_and_hash_seed_give_the_same_run() -> None:
-    """PYTHONHASHSEED and the process change nothing."""
-    say = (
-        "from codeai_lab.explore.overload import simulate\n"
-        "from codeai_lab.explore.systems import Closed, System\n"
-        "print(simulate(System(demand=Closed(clients=30), horizon_s=40), seed=3, name='z').load.tolist())"
-    )
-    outputs = {
-        subprocess.run(
-            [sys.executable, "-c", say],
-            capture_output=True,
-            text=True,
-            check=True,
-            env={"PYTHONHASHSEED": seed},
-        ).stdout
-        for seed in ("1", "2")
-    }
-    here = simulate(System(demand=Closed(clients=30), horizon_s=40), seed=3, name="z")
-    assert outputs == {f"{here.load.tolist()}\n"}
 
 
 def test_a_cut_changes_the_first_tries_from_then_on() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -112,6 +113,30 @@ def test_a_file_of_something_else_is_refused_and_kept(tmp_path: Path, text: str)
     with pytest.raises(RefusedRequestError, match=r"^The file notes\.txt does not hold the answers"):
         list(sweep(parts_of(2), keep=keep))
     assert keep.read_text() == text
+
+
+def test_a_kept_answer_has_the_form_of_its_part(tmp_path: Path) -> None:
+    """Where a part knows the form of its answer, a kept one of another form is refused; nothing is run."""
+    keep = tmp_path / "answers.jsonl"
+    first, second = parts_of(2)
+    text = f'{{"answer":5,"part":"{second.identity}"}}\n'
+    keep.write_text(text)
+    known = replace(second, check=lambda answer: isinstance(answer, dict))
+    with pytest.raises(RefusedRequestError, match=r"^The file answers\.jsonl does not hold the answers"):
+        list(sweep([first, known], keep=keep, executor=LastFirst()))
+    assert (CALLED, keep.read_text()) == ([], text)
+    assert list(sweep([first, second], keep=keep, executor=LastFirst())) == [{"square": 0}, 5]
+
+
+@pytest.mark.parametrize("name", ["folder", "missing/answers.jsonl", "file/answers.jsonl"])
+def test_a_place_where_nothing_can_be_kept_is_refused(tmp_path: Path, name: str) -> None:
+    """A folder, or a folder that is not there, is refused in one sentence before any part runs."""
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "file").write_text("")
+    keep = tmp_path / name
+    with pytest.raises(RefusedRequestError, match=rf"^Answers cannot be kept in {keep.name} \(.*\); name a"):
+        list(sweep(parts_of(2), keep=keep, executor=LastFirst()))
+    assert CALLED == []
 
 
 def test_progress_says_what_ended() -> None:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import json
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -74,8 +77,35 @@ def test_a_rule_beside_it_changes_nothing() -> None:
 
 def test_an_unknown_strategy_is_refused() -> None:
     """A name that no strategy has is refused, with those that there are."""
-    with pytest.raises(RefusedRequestError, match=r"no such strategy; there are no-backoff, exponential"):
+    with pytest.raises(
+        RefusedRequestError, match=r"no strategy called None; there are no-backoff, exponential"
+    ):
         backoff_measured(strategies=("None",))
+
+
+def test_one_value_tells_no_spread() -> None:
+    """A single run or client has means, and None for every spread and standard error."""
+    (cell,) = rows_of(contention_measured(clients=(3,), runs=1, seed=3, strategies=("full",)))
+    assert (cell["calls_sd"], cell["time_ms_sd"]) == (None, None)
+    first = rows_of(backoff_measured(strategies=("full",), clients=1))[0]
+    assert {name: first[name]["se"] for name in STATISTICS} == dict.fromkeys(STATISTICS)
+    assert first["total_sd"]["sampled"] is None
+
+
+@pytest.mark.parametrize(
+    "kept",
+    [5, None, [], {}, {"calls": [1]}, {"calls": 5, "time_ms": [1.5, 2]},
+     {"calls": [1, "x"], "time_ms": [1, 2]}, {"calls": [1], "time_ms": [1]}],
+)  # fmt: skip
+def test_a_kept_cell_of_another_form_is_refused(tmp_path: Path, kept: object) -> None:
+    """An answer that cannot be the cell's is refused by the name of its file, before anything is run."""
+    asked: dict[str, Any] = {"clients": (3,), "runs": 2, "seed": 3, "strategies": ("full",)}
+    keep = tmp_path / "cells.jsonl"
+    measured = contention_measured(**asked, keep=keep)
+    assert contention_measured(**asked, keep=keep) == measured
+    keep.write_text(json.dumps(json.loads(keep.read_text()) | {"answer": kept}) + "\n")
+    with pytest.raises(RefusedRequestError, match=r"^The file cells\.jsonl does not hold the answers"):
+        contention_measured(**asked, keep=keep)
 
 
 def test_contention_rows_do_not_depend_on_who_runs_them() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from pathlib import Path
@@ -181,6 +182,43 @@ def test_more_trials_go_on_from_those_that_were_kept(tmp_path: Path, threads: Ex
     assert said[-1][1:] == (10, 10)
     assert {one.row["trials"] for one in more} == {4_500}
     assert told(more) == told(duplicates_measured(cases=TWO, trials=4_500, executor=threads))
+
+
+COUNTS = {"effects": [2, 5, 3, 0], "no_answer": 1, "stuck": 0, "met_foreign": 0}
+
+
+@pytest.mark.parametrize(
+    ("kept", "right"),
+    [
+        (COUNTS, True),
+        (5, False),
+        (COUNTS | {"more": 1}, False),
+        (COUNTS | {"effects": 5}, False),
+        (COUNTS | {"effects": [10, 0, 0]}, False),
+        (COUNTS | {"effects": [2, 5, 3, 1]}, False),
+        (COUNTS | {"effects": [2, 5, 4, -1]}, False),
+        (COUNTS | {"stuck": None}, False),
+        (COUNTS | {"stuck": 11}, False),
+    ],
+)
+def test_kept_counts_have_the_form_of_their_part(tmp_path: Path, kept: object, right: bool) -> None:
+    """Whole numbers of no more than the part's trials are taken; anything else is refused by its file."""
+    asked: dict[str, Any] = {"cases": TWO[:1], "trials": 10, "keep": tmp_path / "kept.jsonl"}
+    duplicates_measured(**asked)
+    line = json.loads(asked["keep"].read_text()) | {"answer": kept}
+    asked["keep"].write_text(json.dumps(line) + "\n")
+    if right:
+        assert duplicates_measured(**asked)[0].row["effects_mean"]["sampled"] == 1.1
+        return
+    with pytest.raises(RefusedRequestError, match=r"^The file kept\.jsonl does not hold the answers"):
+        duplicates_measured(**asked)
+
+
+def test_one_trial_has_no_standard_error() -> None:
+    """A single trial gives means, and None for how sure they are."""
+    row = duplicates_measured(cases=TWO[:1], trials=1)[0].row
+    assert row["effects_mean"]["sampled"] in range(4)
+    assert {row[name]["se"] for name in (*FIELDS, *LEFT)} == {None}
 
 
 def test_no_cases_are_no_rows() -> None:

@@ -1,4 +1,7 @@
-"""Does the lesson on killed processes become a bundle that says beforehand what must come of it?"""
+"""Does the lesson on killed processes become a bundle that says beforehand what must come of it?
+
+Not here: freezing it with processes that are really killed (`tests/real/test_working_state.py`).
+"""
 
 from __future__ import annotations
 
@@ -10,8 +13,6 @@ from click.testing import CliRunner
 from codeai_lab.cli import cli
 from codeai_lab.errors import BundleError, RefusedRequestError
 from codeai_lab.lessons.freezing_calls import freeze_working_state, protocol
-from codeai_lab.prove.bundle import digest_of
-from codeai_lab.prove.verify import verify
 
 
 def test_the_plan_names_every_call_and_how_often_the_provider_is_asked() -> None:
@@ -48,15 +49,6 @@ def test_the_plan_names_every_call_and_how_often_the_provider_is_asked() -> None
     }
 
 
-def test_the_command_freezes_it_and_gives_the_digest(tmp_path: Path) -> None:
-    """Without --revision the bundle is made, and its digest is what the outside world keeps."""
-    run = CliRunner().invoke(cli, ["freeze", "working-state", "--to", str(tmp_path / "bundle")])
-
-    assert run.exit_code == 0, run.output
-    assert digest_of(tmp_path / "bundle") in run.output
-    assert verify(tmp_path / "bundle", digest_of(tmp_path / "bundle")).complete == "yes"
-
-
 def test_there_is_one_rule_set_to_freeze_it_under(tmp_path: Path) -> None:
     """Another one is refused in a sentence that says what to do, and nothing is made."""
     to = ["--to", str(tmp_path / "bundle")]
@@ -67,7 +59,7 @@ def test_there_is_one_rule_set_to_freeze_it_under(tmp_path: Path) -> None:
     assert not (tmp_path / "bundle").exists()
 
 
-def test_a_folder_in_use_is_left_alone(tmp_path: Path) -> None:
+def test_a_folder_in_use_is_left_alone(tmp_path: Path, played_before: None) -> None:
     """B1: what is there is not written over."""
     (tmp_path / "mine.txt").touch()
     with pytest.raises(BundleError, match="not empty"):

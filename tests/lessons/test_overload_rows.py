@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import json
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -107,5 +110,17 @@ def test_every_case_has_a_theory() -> None:
 
 def test_a_case_that_there_is_not_is_refused() -> None:
     """The refusal lists those that there are."""
-    with pytest.raises(RefusedRequestError, match="no such case; there are 280-no-retry"):
+    with pytest.raises(RefusedRequestError, match="no case called 280; there are 280-no-retry"):
         overload_measured(cases=("280",))
+
+
+@pytest.mark.parametrize("kept", [5, {"load": [1]}, {"load": [], "goodput": [1], "recovered_after_s": None}])
+def test_a_kept_run_of_another_form_is_refused(tmp_path: Path, kept: object) -> None:
+    """An answer that cannot be the case's is refused by the name of its file."""
+    asked: dict[str, Any] = {"cases": ("280-no-retry",), "horizon_s": 70}
+    keep = tmp_path / "runs.jsonl"
+    measured = overload_measured(**asked, keep=keep)
+    assert overload_measured(**asked, keep=keep) == measured
+    keep.write_text(json.dumps(json.loads(keep.read_text()) | {"answer": kept}) + "\n")
+    with pytest.raises(RefusedRequestError, match=r"^The file runs\.jsonl does not hold the answers"):
+        overload_measured(**asked, keep=keep)

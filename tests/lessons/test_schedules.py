@@ -42,18 +42,17 @@ def test_the_row_of_the_unguarded_protocol() -> None:
 
 def test_rows_of_three_submissions() -> None:
     """Three walks; where no schedule is bad there is none to show."""
-    rows = schedule_rows(3, only=["unguarded", "claim-busy"])
-    assert [row["effects"] for row in rows] == [{"1": 210, "2": 3480, "3": 23940}, {"1": 18168}]
+    rows = schedule_rows(3, only=["atomic-unchecked", "lock"])
+    assert [row["effects"] for row in rows] == [{"1": 144, "2": 468, "3": 540}, {"1": 324}]
     assert rows[1]["shortest_bad"] is None
     assert set(rows[0]["shortest_bad"]) == {0, 1, 2}
 
 
 def test_a_lease_that_runs_out_under_a_living_holder() -> None:
     """Asking before taking over mends what a crash leaves of one request, and not the gap between two."""
-    two, three = (schedule_rows(n, only=["takeover-alive-reconcile"])[0] for n in (2, 3))
+    (two,) = schedule_rows(only=["takeover-alive-reconcile"])
     assert two["effects"] == {"1": 192, "2": 120}
     assert two["after_crash"] == {"1": 807, "2": 280}
-    assert three["after_crash"] == {"1": 1_623_388, "2": 2_172_840, "3": 1_225_440}
 
 
 def test_what_takes_minutes_is_not_counted() -> None:

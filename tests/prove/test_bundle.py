@@ -122,6 +122,20 @@ def test_what_exists_is_never_overwritten(tmp_path: Path, parts: dict[str, Any],
     assert sorted(path.name for path in tmp_path.iterdir()) == ["taken", "world"]
 
 
+def test_a_bundle_is_not_made_inside_another(tmp_path: Path, parts: dict[str, Any]) -> None:
+    """B1: a folder that has a bundle above it, near or far, is refused, and that bundle stays what it was."""
+    bundle.freeze(tmp_path / "b", **parts)
+    before = bytes_of(tmp_path / "b")
+    for place in ("sub", "data/x", "data/new/x"):
+        with pytest.raises(
+            BundleError, match="would lie inside the bundle b; choose a place outside it"
+        ) as error:
+            bundle.freeze(tmp_path / "b" / place, **parts)
+        assert str(tmp_path) not in str(error.value)
+    assert bytes_of(tmp_path / "b") == before
+    assert not (tmp_path / "b/data/new").exists()
+
+
 def test_a_failed_freeze_leaves_nothing_behind(
     tmp_path: Path, parts: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:

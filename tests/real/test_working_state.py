@@ -10,11 +10,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from click.testing import CliRunner
 
+from codeai_lab.cli import cli
 from codeai_lab.clock import ManualClock
 from codeai_lab.decide.authority import PolicyEngine
-from codeai_lab.lessons import working_state
 from codeai_lab.lessons.working_state import COLUMNS, EXPECTED, play
+from codeai_lab.prove.bundle import digest_of
+from codeai_lab.prove.verify import verify
 from codeai_lab.run.callwalk import Settings
 from codeai_lab.run.facts import Bench
 from codeai_lab.run.provider import ProviderProcess, receipts
@@ -71,7 +74,7 @@ def rows(folder: Path, told: list[tuple[str, int, int]], ends: list[int]) -> lis
             ends.append(self.returncode)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(working_state.subprocess, "Popen", Noted)
+        patch.setattr(subprocess, "Popen", Noted)
         return play(folder, progress=lambda *said: told.append(said))
 
 
@@ -125,24 +128,26 @@ def test_the_ledger_outlived_every_producer(rows: list[dict[str, Any]], folder: 
         assert {receipt["key"] for receipt in asked} <= {f"{row['case']}-key"}
 
 
-def test_a_second_play_gives_the_same_bytes(rows: list[dict[str, Any]], folder: Path, tmp_path: Path) -> None:
-    """WL3: kills and all; the three cases with the most in them."""
-    chosen = [case for case in working_state.CASES if case.name in list(THEN)[2:]]
-    assert len(chosen) == 3
-    runs = {f"{working_state.LESSON}/{case.name}" for case in chosen}
-    again = [working_state._play(case, tmp_path) for case in chosen]
-    assert again == [row for row in rows if row["case"] in {case.name for case in chosen}]
-    said = []
-    for place in (folder, tmp_path):
-        with LedgerReader(place / "lab.duckdb") as reader:
-            said.append(
-                [
-                    (one.event_id, one.kind, one.recorded_at_us, one.causation_id, one.payload)
-                    for one in reader.read_all()
-                    if one.run_id in runs
-                ]
-            )
-    assert said[0] == said[1]
+def test_every_play_leaves_what_is_pinned_of_one(
+    rows: list[dict[str, Any]], folder: Path, killed: Path
+) -> None:
+    """WL3: ids, clock and answers are handed in, so journal and logs have the bytes of another day."""
+    assert (folder / "lab.duckdb.journal.jsonl").read_bytes() == (killed / "data/ledger.jsonl").read_bytes()
+    for row in rows:
+        left = folder / f"{row['case']}.receipts.jsonl"
+        assert left.read_bytes() == (killed / "data/world" / row["case"] / "receipts.jsonl").read_bytes()
+
+
+def test_the_command_freezes_it_with_the_same_bytes_every_time(
+    frozen_working_state: Path, tmp_path: Path
+) -> None:
+    """FZ2, WL3: played once more it has the same bytes, and its digest is what the outside world keeps."""
+    to = tmp_path / "bundle"
+    run = CliRunner().invoke(cli, ["freeze", "working-state", "--to", str(to)])
+    assert run.exit_code == 0, run.output
+    assert digest_of(to) in run.output
+    assert verify(to, digest_of(to)).complete == "yes"
+    assert digest_of(to) == digest_of(frozen_working_state)
 
 
 def test_a_provider_ends_with_whoever_started_it(tmp_path: Path) -> None:

@@ -19,6 +19,9 @@ from codeai_lab.store.ledger import DuckDBLedger
 from codeai_lab.store.memory import MemoryLedger
 from codeai_lab.store.protocol import Ledger
 
+# On either ledger; the other laws here are held on the one in memory, and both ledgers to one contract.
+EITHER = pytest.mark.parametrize("ledger", ["memory", "file"], indirect=True)
+
 Req = Callable[..., ActionRequest]
 RuntimeOn = Callable[..., Runtime]
 
@@ -83,6 +86,7 @@ def test_the_state_is_read_again_also_when_the_adapter_raised(
     assert (result.status, result.observed) == ("failed", {"readable": True, "state": 1})
 
 
+@EITHER
 def test_words_that_utf_8_does_not_hold_do_not_lose_the_failure(
     ledger: Ledger, world: MarkerWorld, req: Req, auth: Authority, runtime_on: RuntimeOn
 ) -> None:
@@ -204,6 +208,7 @@ def test_what_cannot_execute_is_refused_before_anything_is_recorded(
     assert kinds(memory) == []
 
 
+@EITHER
 def test_a_request_too_large_for_a_line_is_refused_before_the_effect(
     ledger: Ledger, world: MarkerWorld, req: Req, auth: Authority, runtime_on: RuntimeOn
 ) -> None:

@@ -22,6 +22,9 @@ from codeai_lab.store.ledger import DuckDBLedger
 from codeai_lab.store.memory import MemoryLedger
 from codeai_lab.store.protocol import Ledger
 
+# On either ledger; the other laws here are held on the one in memory, and both ledgers to one contract.
+EITHER = pytest.mark.parametrize("ledger", ["memory", "file"], indirect=True)
+
 RuntimeOn = Callable[..., Runtime]
 
 EVERY = pytest.mark.parametrize("rules", REVISIONS.values(), ids=REVISIONS)
@@ -226,6 +229,7 @@ def test_a_call_is_replayed_after_reopening(tmp_path: Path, runtime_on: RuntimeO
     assert provider.calls == 1
 
 
+@EITHER
 def test_what_the_caller_does_to_a_response_changes_no_record(ledger: Ledger, runtime_on: RuntimeOn) -> None:
     """A response is a copy, the provider's object too."""
     answer = {"lines": ["one"]}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import json
 from collections.abc import Callable
@@ -72,6 +73,26 @@ def test_a_world_is_come_back_to(world: MarkerWorld) -> None:
     again = MarkerWorld(world.folder)
     again.append_line("a2", "two")
     assert [one.n for one in world.receipts()] == [1, 2]
+
+
+def test_a_folder_that_cannot_be_written_to_is_no_world(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One sentence with the reason, whether the folder or its receipts cannot be made."""
+
+    def refused(*_: object, **__: object) -> None:
+        raise PermissionError(errno.EACCES, "Permission denied")
+
+    for name in ("touch", "mkdir"):
+        with monkeypatch.context() as patched:
+            patched.setattr(Path, name, refused)
+            with pytest.raises(
+                RefusedRequestError, match=r"^w cannot be a world \(Permission denied\); name a"
+            ):
+                MarkerWorld(tmp_path / "w")
+    (tmp_path / "file").write_text("")
+    with pytest.raises(RefusedRequestError, match=r"^w cannot be a world \(Not a directory\)"):
+        MarkerWorld(tmp_path / "file" / "w")
 
 
 def test_a_file_is_no_world(tmp_path: Path) -> None:

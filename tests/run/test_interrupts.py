@@ -23,6 +23,9 @@ from codeai_lab.store.ledger import DuckDBLedger
 from codeai_lab.store.memory import MemoryLedger
 from codeai_lab.store.protocol import Ledger, Unchanged
 
+# On either ledger; the other laws here are held on the one in memory, and both ledgers to one contract.
+EITHER = pytest.mark.parametrize("ledger", ["memory", "file"], indirect=True)
+
 Req = Callable[..., ActionRequest]
 RuntimeOn = Callable[..., Runtime]
 
@@ -240,6 +243,7 @@ class Stubborn:
         return getattr(self._inner, name)
 
 
+@EITHER
 @pytest.mark.parametrize(
     "error", [LedgerFullError("No space is left."), LedgerFailedError("The flush failed.")]
 )

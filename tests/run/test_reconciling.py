@@ -20,6 +20,9 @@ from codeai_lab.run.walk import Walk
 from codeai_lab.store.memory import MemoryLedger
 from codeai_lab.store.protocol import Ledger
 
+# On either ledger; the other laws here are held on the one in memory, and both ledgers to one contract.
+EITHER = pytest.mark.parametrize("ledger", ["memory", "file"], indirect=True)
+
 Req = Callable[..., ActionRequest]
 RuntimeOn = Callable[..., Runtime]
 
@@ -64,6 +67,7 @@ def die(
     return make
 
 
+@EITHER
 @pytest.mark.parametrize(
     ("died", "verdict", "state", "then", "status", "effects"),
     [
@@ -187,6 +191,7 @@ def test_a_failure_after_the_effect_can_be_confirmed(
     assert (again.status, again.effect_state, crasher.calls) == ("failed", EffectState.OBSERVED, 1)
 
 
+@EITHER
 def test_a_late_completion_is_a_contradiction_and_overwrites_nothing(
     ledger: Ledger, world: MarkerWorld, req: Req, auth: Authority, runtime_on: RuntimeOn
 ) -> None:

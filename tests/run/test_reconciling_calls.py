@@ -24,6 +24,9 @@ from codeai_lab.run.working import open_work
 from codeai_lab.store.memory import MemoryLedger
 from codeai_lab.store.protocol import Ledger
 
+# On either ledger; the other laws here are held on the one in memory, and both ledgers to one contract.
+EITHER = pytest.mark.parametrize("ledger", ["memory", "file"], indirect=True)
+
 JUDGE = Authority.of(RECONCILE)
 WORK = Work(
     work_id="w",
@@ -104,6 +107,7 @@ class Lookup:
         return self.resolves
 
 
+@EITHER
 def test_a_receipt_confirms_that_the_provider_was_asked(desk: Desk) -> None:
     """Its answer is lost: asking again would be asking twice, and resuming is refused."""
     desk.die_before("observe")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -26,6 +27,9 @@ from codeai_lab.store.erasable import ErasableTexts, TextNotErasedError
 from codeai_lab.store.memory import MemoryLedger
 from codeai_lab.store.protocol import Ledger
 
+# On either ledger; the other laws here are held on the one in memory, and both ledgers to one contract.
+EITHER = pytest.mark.parametrize("ledger", ["memory", "file"], indirect=True)
+
 ANOTHER = said("I prefer slow films.", topic="film.pace", value="slow")
 
 
@@ -45,6 +49,7 @@ def states(memories: Remembering, owner: str = READER) -> dict[str, str]:
     return {one["memory"]: one["state"] for one in memories.inspect(owner, authority=OWNER)}
 
 
+@EITHER
 def test_a_memory_s_whole_life_is_on_record(ledger: Ledger, tmp_path: Path) -> None:
     """The literal history of keeping, refusing, correcting, recalling and deleting, and what it says."""
     memories = opened(ledger, tmp_path)
@@ -72,6 +77,7 @@ def test_a_memory_s_whole_life_is_on_record(ledger: Ledger, tmp_path: Path) -> N
     assert states(memories) == {"m1": "deleted", "m2": "deleted"}
 
 
+@EITHER
 def test_no_event_holds_a_word_of_a_memory(ledger: Ledger, tmp_path: Path) -> None:
     """RM3: neither of a kept, a corrected nor a refused one, nor of what was recalled."""
     memories = opened(ledger, tmp_path)
@@ -81,6 +87,7 @@ def test_no_event_holds_a_word_of_a_memory(ledger: Ledger, tmp_path: Path) -> No
     memories.correct("m1", CORRECTED, as_memory_id="m4", authority=OWNER)
     memories.recall(asks(), authority=EVERYTHING)
     told = "\n".join(map(repr, ledger.read_all()))
+    told = re.sub(r"\b[0-9a-f]{64}\b", "", told)  # a salted digest may hold the digits of a year by chance
     words = [word for claim in (*claims.values(), CORRECTED) for word in claim.words().values()]
     assert [word for word in words if word in told.replace("film:ex-machina", "")] == []
 
@@ -101,6 +108,7 @@ def test_a_correction_is_kept_as_history_and_used_no_more(ledger: Ledger, tmp_pa
         memories.correct("m1", CORRECTED, as_memory_id="m4", authority=OWNER)
 
 
+@EITHER
 def test_a_deletion_reaches_versions_and_derived_ones_and_the_disk(ledger: Ledger, tmp_path: Path) -> None:
     """RM5: one append for all of them, and no word is left in any file."""
     memories = opened(ledger, tmp_path)

@@ -23,6 +23,9 @@ from codeai_lab.store.film_sql import FilmDatabase
 from codeai_lab.store.memory import MemoryLedger
 from codeai_lab.store.protocol import Ledger
 
+# On either ledger; the other laws here are held on the one in memory, and both ledgers to one contract.
+EITHER = pytest.mark.parametrize("ledger", ["memory", "file"], indirect=True)
+
 NODE = "memory-film"
 RIGHT = (
     "SELECT title FROM films JOIN themes USING (film_id) WHERE theme = 'memory loss' ORDER BY year LIMIT 1"
@@ -138,6 +141,7 @@ def test_a_misspelt_query_is_repaired_from_the_error(
     assert "film_id VARCHAR" in failed[-1]["problem"]["hint"] or problems == ["syntax"]
 
 
+@EITHER
 def test_three_failed_repairs_leave_the_node_unresolved_and_the_verified_branch_intact(
     ledger: Ledger, sql_task: Callable[..., Task]
 ) -> None:

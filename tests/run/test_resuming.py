@@ -22,6 +22,9 @@ from codeai_lab.run.working import open_work
 from codeai_lab.store.memory import MemoryLedger
 from codeai_lab.store.protocol import Ledger
 
+# On either ledger; the other laws here are held on the one in memory, and both ledgers to one contract.
+EITHER = pytest.mark.parametrize("ledger", ["memory", "file"], indirect=True)
+
 WORK = Work(
     work_id="w",
     call_id="c",
@@ -99,6 +102,7 @@ def quick(memory: MemoryLedger, tmp_path: Path) -> Desk:
 # --- resume ------------------------------------------------------------------------------------------
 
 
+@EITHER
 def test_a_call_of_which_only_the_manifest_is_recorded_is_resumed(desk: Desk) -> None:
     """Receipts 0 to 1, events 7 to 17: the link, and nine events of a new call with the same key."""
     desk.die_after("call.manifest")
@@ -111,6 +115,7 @@ def test_a_call_of_which_only_the_manifest_is_recorded_is_resumed(desk: Desk) ->
     assert desk.ledger.live_actions == set()
 
 
+@EITHER
 def test_the_link_says_what_took_whose_place_and_why_it_may(desk: Desk) -> None:
     """RS2: link and request are one append, in the two calls' streams, the same bytes named three times."""
     desk.die_after("call.manifest")

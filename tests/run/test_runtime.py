@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -19,6 +16,9 @@ from codeai_lab.run.runtime import Runtime
 from codeai_lab.store.ledger import DuckDBLedger
 from codeai_lab.store.memory import MemoryLedger
 from codeai_lab.store.protocol import Ledger
+
+# On either ledger; the other laws here are held on the one in memory, and both ledgers to one contract.
+EITHER = pytest.mark.parametrize("ledger", ["memory", "file"], indirect=True)
 
 Req = Callable[..., ActionRequest]
 RuntimeOn = Callable[..., Runtime]
@@ -41,6 +41,7 @@ def told(result: ActionResult) -> tuple[str, str, str]:
 # --- the chapter's fragment ----------------------------------------------------------------------------
 
 
+@EITHER
 @pytest.mark.parametrize("rules", [R_1B3C7A2, R_88D1291, LAB], ids=lambda rules: rules.name)
 def test_the_chapters_own_fragment(
     rules: Revision, ledger: Ledger, world: MarkerWorld, req: Req, auth: Authority, runtime_on: RuntimeOn
@@ -132,11 +133,9 @@ def test_an_exact_duplicate_is_a_replay(
 # --- ids and openings ----------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("key", ["k", "other"])
 @EVERY
 def test_one_action_id_is_one_request(
     rules: Revision,
-    key: str,
     tmp_path: Path,
     world: MarkerWorld,
     req: Req,
@@ -151,52 +150,11 @@ def test_one_action_id_is_one_request(
             if opening == 1:
                 runtime.execute_action(req("a1", "k"), authority=auth, adapter=adapter)
             before = list(file.read_all())
-            with pytest.raises(RefusedRequestError, match="belongs to an earlier request") as refused:
-                runtime.execute_action(req("a1", key), authority=auth, adapter=adapter)
-            assert refused.value.definite
-            assert list(file.read_all()) == before
-    assert world.marker_count() == 1
-
-
-IN_ANOTHER_PROCESS = r"""
-import sys
-from pathlib import Path
-from codeai_lab.decide.authority import Authority
-from codeai_lab.records import ActionRequest
-from codeai_lab.run.effects import LineAdapter, MarkerWorld
-from codeai_lab.run.revisions import revision_named
-from codeai_lab.run.runtime import Runtime
-from codeai_lab.store.ledger import DuckDBLedger
-
-path, world, action_id, rules = sys.argv[1:]
-request = ActionRequest(action_id=action_id, idempotency_key="k", capability="file.append",
-                        instruction="append one line",
-                        payload={"line": "one", "n": 1, "\u00e9": {"b": 1, "a": 2}})
-with DuckDBLedger(path) as ledger:
-    result = Runtime(ledger, rules=revision_named(rules)).execute_action(
-        request, authority=Authority.of("file.append"), adapter=LineAdapter(MarkerWorld(Path(world))))
-print(result.status, result.reused_from_action_id, result.findings)
-"""
-
-
-def test_another_process_replays_after_reopening(
-    tmp_path: Path, world: MarkerWorld, req: Req, auth: Authority, runtime_on: RuntimeOn
-) -> None:
-    """The ledger is closed and opened again, by another process with another hash seed, between the two."""
-    path = tmp_path / "lab.duckdb"
-    with DuckDBLedger(path) as file:
-        request = req("a1", payload={"é": {"a": 2, "b": 1.0}, "n": 1.0, "line": "one"})
-        runtime_on(file).execute_action(request, authority=auth, adapter=LineAdapter(world))
-    for action_id, rules in (("a2", "lab"), ("a3", "1b3c7a2")):
-        done = subprocess.run(
-            [sys.executable, "-c", IN_ANOTHER_PROCESS, path, world.folder, action_id, rules],
-            env=os.environ | {"PYTHONHASHSEED": "77"},
-            capture_output=True,
-            text=True,
-            check=True,
-            timeout=60,
-        )
-        assert done.stdout.strip() == "succeeded a1 ()"
+            for key in ("k", "other"):
+                with pytest.raises(RefusedRequestError, match="belongs to an earlier request") as refused:
+                    runtime.execute_action(req("a1", key), authority=auth, adapter=adapter)
+                assert refused.value.definite
+                assert list(file.read_all()) == before
     assert world.marker_count() == 1
 
 

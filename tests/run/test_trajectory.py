@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 
 import pytest
@@ -66,23 +67,23 @@ def test_versions_and_budget_follow_the_record() -> None:
 # --- killed after any stage -----------------------------------------------------------------------------
 
 
-def drop_after(story: Story, policy: Policy, steps: int) -> tuple[MemoryLedger, bool]:
-    """Start, take so many steps, recover at the failure if there are steps left, and be dropped there.
+def boundaries(story: Story, policy: Policy) -> Iterator[tuple[Event, ...]]:
+    """Play a story to its end, and give at every boundary what a process leaves that is killed there.
 
-    The choice of a policy counts as a step. Gives the ledger, and whether the trajectory was over.
+    The choice of a policy is a step like any other.
     """
     ledger = MemoryLedger()
     run = Play(story, policy, ledger)
-    for _ in range(2):
+    yield ledger.snapshot()
+    while True:
         walk = run.harness.walk(run.name)
-        while steps and not walk.is_over:
+        while not walk.is_over:
             walk.step()
-            steps -= 1
-        if not steps or walk.facts.end == "completed":
-            return ledger, walk.facts.end == "completed"
+            yield ledger.snapshot()
+        if walk.facts.end == "completed":
+            return
         run.harness.recover(run.name, policy)
-        steps -= 1
-    return ledger, False
+        yield ledger.snapshot()
 
 
 def go_on(story: Story, policy: Policy, ledger: MemoryLedger) -> tuple[Event, ...]:
@@ -101,18 +102,19 @@ def test_killed_after_any_stage_and_resumed_elsewhere(story: Story, policy: Poli
     whole = Play(story, policy, MemoryLedger())
     if whole.harness.run(whole.name) == "paused":
         whole.recover()
-    usual, steps, over = len(calls(whole.events)), 0, False
-    while not over:
-        ledger, over = drop_after(story, policy, steps)
-        left = ledger.snapshot()
+    usual, places = len(calls(whole.events)), 0
+    for left in boundaries(story, policy):
+        ledger = MemoryLedger()
+        ledger.restore(left)
         events = go_on(story, policy, ledger)
         assert events[: len(left)] == left
         assert repeated(left, events[len(left) :]) == unanswered(left)
         assert len(calls(events)) == usual + unanswered(left)
         assert_no_verified_branch_ran_again(events)
         assert events[-1].payload["recommendation"] == whole.events[-1].payload["recommendation"]
-        steps += 1
-    assert steps > 30
+        places += 1
+    assert places > 30
+    assert left == whole.events
 
 
 def repeated(left: tuple[Event, ...], after: tuple[Event, ...]) -> int:

@@ -21,6 +21,9 @@ from codeai_lab.store.ledger import DuckDBLedger
 from codeai_lab.store.memory import MemoryLedger
 from codeai_lab.store.protocol import Ledger
 
+# On either ledger; the other laws here are held on the one in memory, and both ledgers to one contract.
+EITHER = pytest.mark.parametrize("ledger", ["memory", "file"], indirect=True)
+
 Req = Callable[..., ActionRequest]
 RuntimeOn = Callable[..., Runtime]
 Begin = Callable[..., Walk]
@@ -225,6 +228,7 @@ def test_given_up_before_its_admission_it_leaves_no_trace(
     assert world.marker_count() == 1
 
 
+@EITHER
 def test_a_walk_is_registered_from_its_admission_on(begin: Begin, ledger: Ledger) -> None:
     """M2: not before, and until its end."""
     walk = until(begin("a1"), "admit")
@@ -235,6 +239,7 @@ def test_a_walk_is_registered_from_its_admission_on(begin: Begin, ledger: Ledger
     assert ledger.live_actions == set()
 
 
+@EITHER
 def test_a_second_walk_of_one_action_id_takes_nothing_from_the_first(begin: Begin, ledger: Ledger) -> None:
     """M2: the walk that lost the id ends, and the one that has it is still in progress."""
     second = until(begin("a1"), "admit")
@@ -280,6 +285,7 @@ def test_an_orphan_of_older_rules_stops_lab_and_not_those_rules(
 # --- looking again -------------------------------------------------------------------------------------
 
 
+@EITHER
 def test_the_loser_of_a_race_is_judged_again(begin: Begin, ledger: Ledger, world: MarkerWorld) -> None:
     """M3: both looked before either was admitted; the second finds the key moved and looks again."""
     first, second = until(begin("a1"), "admit"), until(begin("a2"), "admit")

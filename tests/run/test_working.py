@@ -31,6 +31,9 @@ from codeai_lab.run.working import open_work
 from codeai_lab.store.memory import MemoryLedger
 from codeai_lab.store.protocol import Ledger
 
+# On either ledger; the other laws here are held on the one in memory, and both ledgers to one contract.
+EITHER = pytest.mark.parametrize("ledger", ["memory", "file"], indirect=True)
+
 CLEAN = [
     "directive.opened", "task.created", "context.item_offered", "context.compilation_requested",
     "context.compiled", "call.requested", "call.manifest", "attempt.started", "attempt.observed",
@@ -107,6 +110,7 @@ class Raises:
         raise self.error
 
 
+@EITHER
 def test_a_clean_call_is_this_chain(ledger: Ledger, provider: SyntheticProvider, log: Path) -> None:
     """The fourteen events, literally, with what they say; one receipt, of what the manifest names."""
     answer = open_work(bench_on(ledger), work(), provider).run()
@@ -208,7 +212,7 @@ def test_a_walk_that_never_goes_on_leaves_what_it_recorded(
         with pytest.raises(ValueError, match="closed before its end"):
             walk.run()
     del walk
-    gc.collect()
+    gc.collect(1)  # what this test made is young
     assert memory.live_actions == set()
     assert kinds(memory) == CLEAN[: sum(recorded for _, recorded in STEPS[:place])]
     if place:
@@ -313,6 +317,7 @@ def test_a_name_belongs_to_one_work(
     assert len(receipts(log)) == 1
 
 
+@EITHER
 def test_a_restart_of_a_call_that_is_complete_asks_nobody(
     ledger: Ledger, provider: SyntheticProvider, log: Path
 ) -> None:

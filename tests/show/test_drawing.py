@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from itertools import combinations
 
 import pytest
@@ -12,6 +13,7 @@ from codeai_lab.errors import RefusedValueError
 from codeai_lab.show.drawing import (
     LOOKS,
     beside,
+    error_of,
     line,
     listed,
     look,
@@ -56,6 +58,15 @@ def test_a_field_is_read_with_or_without_theory() -> None:
     row = {"plain": 3.0, "both": {"closed_form": 2.0, "sampled": 2.1, "se": 0.1}}
     assert (sampled(row, "plain"), theory(row, "plain"), beside(row, "plain")) == (3.0, None, "3")
     assert (sampled(row, "both"), theory(row, "both"), beside(row, "both")) == (2.1, 2.0, "2.1 (2)")
+
+
+def test_what_one_value_cannot_tell_is_not_a_number() -> None:
+    """None is NaN, so that no bar is drawn and a dash is said; a field without an error has 0."""
+    row = {"sd": {"closed_form": 2.0, "sampled": None, "se": None}, "plain": None, "sure": 3.0}
+    assert beside(row, "sd") == "- (2)"
+    assert said(sampled(row, "plain")) == "-"
+    assert math.isnan(error_of(row, "sd"))
+    assert error_of(row, "sure") == 0.0
 
 
 def test_a_caption_says_what_the_rows_lack() -> None:

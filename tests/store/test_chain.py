@@ -101,7 +101,7 @@ def test_bytes_that_no_newline_finished_are_a_torn_end(journal: Path, made: Made
 
 @pytest.mark.parametrize(("bits", "step"), [(0x01, 1), (0x80, 7)])
 def test_a_flipped_byte_is_named_by_its_line(journal: Path, made: Made, bits: int, step: int) -> None:
-    """H3: any byte flipped in a line that has a successor is found, and that line is named; line 0 too."""
+    """H3: any byte flipped in a line with a successor is found, and named by its line in the file from 1."""
     starts = [0, *made.line_ends]
     for line, (start, end) in enumerate(pairwise(starts[:-1])):
         for place in [*range(start, end, step), end - 1]:
@@ -111,7 +111,8 @@ def test_a_flipped_byte_is_named_by_its_line(journal: Path, made: Made, bits: in
             error = refused.value
             if isinstance(error, LedgerDamagedError):
                 assert error.line == line, (place, str(error))
-                assert str(error).startswith(f"Line {line} of the journal ")
+                of = f"event {line}" if line else "the line of creation"
+                assert str(error).startswith(f"Line {line + 1} of the journal file, {of}, ")
             else:
                 assert line == 0
                 assert isinstance(error, (NotALedgerError, LedgerTooNewError))

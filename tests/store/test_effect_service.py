@@ -229,28 +229,26 @@ def test_an_id_is_trusted(desk: Desk) -> None:
     assert desk.holds(1, 1)
 
 
-@pytest.mark.parametrize(
-    ("line", "number", "first"), [(7, 1, 1), (None, 1, 1), ("\ud800", 1, 1), ("x", 1, 2), ("x", 0, 0)]
-)
-def test_what_cannot_be_meant_is_refused_and_leaves_nothing(
-    desk: Desk, line: Any, number: int, first: int
-) -> None:
+def test_what_cannot_be_meant_is_refused_and_leaves_nothing(desk: Desk) -> None:
     """A line that is no text, and numbers that no client can say; the next request is served."""
-    with pytest.raises((RefusedValueError, RefusedRequestError)):
-        desk.ask(number, line=line, first_incomplete=first)
-    assert desk.holds(0, 0)
-    assert desk.ask().answer is NEW
+    wrong: list[tuple[Any, int, int]] = [
+        (7, 1, 1), (None, 1, 1), ("\ud800", 1, 1), ("x", 1, 2), ("x", 0, 0),
+    ]  # fmt: skip
+    for served, (line, number, first) in enumerate(wrong):
+        with pytest.raises((RefusedValueError, RefusedRequestError)):
+            desk.ask(number, line=line, first_incomplete=first)
+        assert desk.holds(served, served), (line, number, first)
+        assert desk.ask(10 + served).answer is NEW
 
 
-@pytest.mark.parametrize(
-    "line", ["", "two\nlines", "nul\0byte", "\u00e9 \U0001f600", "'; DROP TABLE effects; --"]
-)
-def test_any_text_is_a_line(desk: Desk, line: str) -> None:
+def test_any_text_is_a_line(desk: Desk) -> None:
     """What is appended is what was handed in, to the byte, and resolves."""
-    desk.ask(line=line)
-    (reference,) = desk.service.find({"action_id": "a1"})
-    assert reference["effect"] == hashlib.sha256(f"{line}\n".encode()).hexdigest()
-    assert desk.service.resolve(reference)
+    lines = ("", "two\nlines", "nul\0byte", "\u00e9 \U0001f600", "'; DROP TABLE effects; --")
+    for number, line in enumerate(lines, start=1):
+        desk.ask(number, line=line)
+        (reference,) = desk.service.find({"action_id": f"a{number}"})
+        assert reference["effect"] == hashlib.sha256(f"{line}\n".encode()).hexdigest()
+        assert desk.service.resolve(reference)
 
 
 def test_a_closed_service_says_so(tmp_path: Path) -> None:

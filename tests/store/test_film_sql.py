@@ -24,9 +24,9 @@ RECORDS: tuple[dict[str, Any], ...] = tuple(
 )
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def films() -> Iterator[FilmDatabase]:
-    """Three films as tables."""
+    """Three films as tables, the same for every question: none of them changes anything (FQ1)."""
     with FilmDatabase(RECORDS) as database:
         yield database
 

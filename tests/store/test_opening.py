@@ -109,7 +109,9 @@ def test_cut_at_every_byte_behind_the_index_it_is_refused(
         with pytest.raises(IndexAheadError) as refused:
             DuckDBLedger(path)
         assert refused.value.missing == (5, 6)
-        assert "has lost events 5 to 6" in str(refused.value)
+        assert "The index of lab.duckdb knows more than its journal, which has lost events 5 to 6" in str(
+            refused.value
+        )
         assert str(refused.value).endswith("Run: codeai-lab restore lab.duckdb")
         assert journal.read_bytes() == made.journal[:cut]
         assert (path.stat().st_size, path.stat().st_mtime_ns) == (index.st_size, index.st_mtime_ns)
@@ -177,7 +179,7 @@ def test_a_flipped_byte_is_refused_by_its_line_wherever_every_line_is_read(
         error = refusal(path, LedgerDamagedError)
         assert isinstance(error, LedgerDamagedError)
         assert error.line == line
-        with pytest.raises(LedgerDamagedError, match=f"Line {line} of"):
+        with pytest.raises(LedgerDamagedError, match=f"^Line {line + 1} of the journal file, event {line}, "):
             list(LedgerReader(path).read_all())
 
 

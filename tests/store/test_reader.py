@@ -13,6 +13,7 @@ from ledger_contract import draft, ids, in_threads
 from ledger_files import NAME, Made, contents, flipped, never
 
 from codeai_lab.errors import (
+    IndexAheadError,
     LedgerDamagedError,
     LedgerError,
     LedgerNotFoundError,
@@ -85,6 +86,56 @@ def test_where_there_is_no_ledger_a_reader_makes_none(path: Path) -> None:
     with pytest.raises(LedgerNotFoundError, match=f"There is no ledger called {NAME} here"):
         LedgerReader(path)
     assert list(path.parent.iterdir()) == []
+
+
+def test_an_index_that_knows_more_is_said(path: Path, made: Made, foreign: Made) -> None:
+    """V4, V2: cut at each batch, the lost seqs are named, and no byte and no file is changed by asking."""
+    for log in (None, made.log):
+        index = made.index if log is None else made.early_index
+        for end, first in zip(made.batch_ends, (1, 2, 4, 5, 7), strict=True):
+            made.lay(path.parent, journal=made.journal[:end], index=index, log=log)
+            before = {**contents(path.parent), "names": str(sorted(path.parent.iterdir())).encode()}
+            reader = LedgerReader(path)
+            mark = reader.index_mark()
+            assert mark is not None
+            assert mark.end.seq == 6
+            if first > 6:
+                reader.refuse_lost(mark, last_seq=6)
+            else:
+                with pytest.raises(IndexAheadError, match="knows more than its journal") as refused:
+                    reader.refuse_lost(mark, last_seq=first - 1)
+                assert refused.value.missing == (first, 6)
+            assert {**contents(path.parent), "names": str(sorted(path.parent.iterdir())).encode()} == before
+    for other in (foreign.index, b"garbage", None):
+        made.lay(path.parent, journal=made.journal, index=other)
+        assert LedgerReader(path).index_mark() is None
+
+
+def test_a_changed_last_line_is_said_where_the_index_knows_another(path: Path, made: Made) -> None:
+    """V4: in the last line the chain shows no change, but the index does."""
+    place = made.journal.rindex(b'"recorded_at_us":1') + len(b'"recorded_at_us":')
+    made.lay(path.parent, journal=flipped(made.journal, place), index=made.index)
+    reader = LedgerReader(path)
+    mark = reader.index_mark()
+    assert len(list(reader.read_all())) == 6
+    assert mark is not None
+    with pytest.raises(LedgerDamagedError, match="Line 7 of the journal file, event 6, ") as refused:
+        reader.refuse_lost(mark, last_seq=6)
+    assert refused.value.line == 6
+
+
+def test_a_writer_at_work_makes_no_alarm(ledger: DuckDBLedger, path: Path) -> None:
+    """V4: while a writer keeps its index, the mark is not known; what it leaves at its end lacks nothing."""
+    ledger.append(draft("a"))
+    ledger.sql("SELECT 1")
+    reader = LedgerReader(path)
+    assert reader.index_mark() is None
+    ledger.append(draft("b"))
+    assert ids(ledger.find("k")) == ["a", "b"]
+    ledger.close()
+    mark = reader.index_mark()
+    assert mark is not None
+    reader.refuse_lost(mark, last_seq=2)
 
 
 def test_a_damaged_line_is_named_by_whatever_reads_it(path: Path, made: Made) -> None:

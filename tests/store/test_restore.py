@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import duckdb
@@ -17,6 +18,7 @@ from codeai_lab.errors import (
     LedgerNotFoundError,
 )
 from codeai_lab.store import restore as module
+from codeai_lab.store.chain import End
 from codeai_lab.store.ledger import DuckDBLedger
 from codeai_lab.store.restore import check, restore
 
@@ -117,7 +119,34 @@ def test_a_restore_never_changes_a_line_that_is_there(tmp_path: Path, made: Made
     path = made.lay(tmp_path, journal=foreign.journal[: foreign.batch_ends[-2]], index=made.index)
     assert "belongs to another ledger; nothing was restored" in refused(path)
     path = made.lay(tmp_path, journal=flipped(made.journal, len(made.journal) - 30), index=made.index)
-    assert "Line 6 of the journal" in refused(path, LedgerDamagedError)
+    assert "Line 7 of the journal file, event 6, " in refused(path, LedgerDamagedError)
+
+
+def test_a_restore_reads_every_line_first(tmp_path: Path, made: Made) -> None:
+    """T2: an old line that was edited to the same length is refused by its place, lines lost or none."""
+    edited = made.journal.replace(b'"event_id":"1.0"', b'"event_id":"X.0"', 1)
+    assert len(edited) == len(made.journal)
+    for end in (len(edited), made.batch_ends[-2]):
+        path = made.lay(tmp_path, journal=edited[:end], index=made.index)
+        assert "Line 3 of the journal file, event 2, " in refused(path, LedgerDamagedError)
+
+
+def test_a_writer_who_comes_and_goes_makes_no_alarm(
+    tmp_path: Path, made: Made, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """T1: what is appended and indexed while a check reads is no loss."""
+    path = made.lay(tmp_path, journal=made.journal, index=made.index)
+    real = module.check_lines
+
+    def with_a_writer(journal: Path) -> Iterator[End]:
+        yield from list(real(journal))
+        with DuckDBLedger(path) as ledger:
+            ledger.append(draft("meanwhile"))
+
+    monkeypatch.setattr(module, "check_lines", with_a_writer)
+    assert check(path).events == 6
+    monkeypatch.undo()
+    assert check(path).events == 7
 
 
 def test_an_index_that_was_tampered_with_restores_nothing(tmp_path: Path, made: Made) -> None:
