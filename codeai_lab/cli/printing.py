@@ -7,7 +7,8 @@ block of lines. Progress goes to standard error and only to a terminal, so that 
 Always true:
   PR1. What is printed for a pipe has no colours and does not depend on the terminal.
   PR2. No value is left out and no word is broken, however narrow the terminal.
-  PR3. A whole number in JSON that not every reader holds exactly, beyond 2^53 - 1, is printed as text.
+  PR3. A whole number in JSON is printed whole, whatever its size: counts of schedules go beyond 2^53, and a
+       reader that keeps numbers as doubles has to take care.
 
 Not here: what there is to say (the commands).
 """
@@ -25,7 +26,6 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
 
-LARGEST_INTEGER = 2**53 - 1  # as in `canonical`, which is not imported before a command needs it
 BETWEEN = 3  # columns of a terminal that a column of a table takes beside its words
 EDGE = 1  # and that the whole table takes less of them
 
@@ -37,8 +37,8 @@ class Advance(Protocol):
 
 
 def print_json(value: Mapping[str, Any]) -> None:
-    """Print one object; whole numbers beyond 2^53 - 1 as text (PR3)."""
-    click.echo(json.dumps(_safe(value), indent=2, ensure_ascii=False))
+    """Print one object."""
+    click.echo(json.dumps(value, indent=2, ensure_ascii=False))
 
 
 def print_table(title: str, head: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
@@ -118,14 +118,6 @@ def _bounds(bounds: Sequence[int]) -> str:
 
 def _cell(value: object) -> str:
     return "-" if value is None else str(value)
-
-
-def _safe(value: Any) -> Any:
-    if isinstance(value, Mapping):
-        return {name: _safe(one) for name, one in value.items()}
-    if isinstance(value, list | tuple):
-        return [_safe(one) for one in value]
-    return str(value) if isinstance(value, int) and abs(value) > LARGEST_INTEGER else value
 
 
 def _widths(console: Console, lines: Sequence[Sequence[str]], room: int | None) -> list[int] | None:

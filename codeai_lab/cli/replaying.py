@@ -76,7 +76,7 @@ if TYPE_CHECKING:
     "--json",
     "as_json",
     is_flag=True,
-    help="Print one JSON object; a whole number beyond 2^53 - 1 is text in it.",
+    help="Print one JSON object.",
 )
 def replay(
     lesson: str,

@@ -11,7 +11,7 @@ Always true:
   SL2. Its schedules number walks from 0; `shortest_bad` can be played (`explore.schedules.play_schedule`).
   SL3. `after_crash` counts prefixes of schedules, by the effects after one more submission; it is None for
        three submissions under rules of more stages than LONGEST_CRASHED.
-  SL4. Counts are whole numbers of any size; the command line writes those beyond 2^53 - 1 as text.
+  SL4. Counts are whole numbers of any size, exact.
 
 Not here: the search (`explore.schedules`), the crashes (`explore.crash_points`), the protocols
 (`explore.protocols`).

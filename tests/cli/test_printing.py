@@ -80,18 +80,9 @@ def test_a_pipe_gets_the_table_as_wide_as_it_is(
     assert set(said) == {f"a title that is longer than all of the table\n a     b\n{rule}\n x y   {long}\n"}
 
 
-def test_numbers_beyond_what_every_reader_holds_are_text(capsys: pytest.CaptureFixture[str]) -> None:
-    """PR3: to 2^53 - 1 a number, beyond it text, at any depth and on either side of 0."""
-    top = 2**53 - 1
-    printing.print_json({"a": [top, top + 1], "b": {"c": (-top, -top - 1)}, "d": [1e300, True, None]})
-    assert json.loads(capsys.readouterr().out) == {
-        "a": [top, str(top + 1)], "b": {"c": [-top, str(-top - 1)]}, "d": [1e300, True, None],
-    }  # fmt: skip
-
-
-def test_the_schedules_of_three_are_numbers_where_they_are_safe() -> None:
-    """PR3: what scripts read as numbers stays one, and the count of `lab` is given whole, as text."""
+def test_the_schedules_of_three_are_whole_numbers() -> None:
+    """PR3: what scripts read as a number is one, exact, however large."""
     asked = ("replay", "schedules", "--submissions", "3", "--json", "--case", "lock", "--case", "lab")
     lock, lab = json.loads(run(*asked).stdout)["rows"]
     assert (lock["schedules"], lock["effects"]) == (324, {"1": 324})
-    assert (lab["schedules"], lab["effects"]) == ("165525666341241006", {"1": "165525666341241006"})
+    assert (lab["schedules"], lab["effects"]) == (165525666341241006, {"1": 165525666341241006})
