@@ -31,7 +31,7 @@ from typing import Any
 
 from codeai_lab.canonical import canonical_bytes, digest
 from codeai_lab.errors import RefusedRequestError
-from codeai_lab.run.child import work_with_parent, workers_start
+from codeai_lab.run.child import unheard_interrupts, work_with_parent, workers_start
 
 LINE_START = b'{"answer":'
 Progress = Callable[[str, int, int], None]
@@ -97,7 +97,7 @@ def sweep(
             progress(part.name, done, len(parts))
 
     with _workers(executor, len(missing)) as submit:
-        arriving = _answers(parts, missing, submit, window)
+        arriving = _answers(parts, missing, submit, window, cancels=executor is not None)
         early: dict[int, Answer] = {}
         for place, part in enumerate(parts):
             if place not in early and part.identity in kept.answers:
@@ -111,7 +111,7 @@ def sweep(
 
 
 def _answers(
-    parts: Sequence[Part], missing: Sequence[int], submit: Submit | None, window: int
+    parts: Sequence[Part], missing: Sequence[int], submit: Submit | None, window: int, *, cancels: bool
 ) -> Iterator[tuple[int, Answer]]:
     """Give (place, answer) of the missing parts as they end, with at most `window` of them under way."""
     if submit is None:
@@ -132,7 +132,7 @@ def _answers(
             for future in sorted(ended, key=under_way.__getitem__):
                 yield under_way.pop(future), future.result()
     finally:
-        for future in under_way:
+        for future in under_way if cancels else ():
             future.cancel()
 
 
@@ -143,9 +143,11 @@ def _workers(executor: Executor | None, parts: int) -> Iterator[Submit | None]:
         yield None if executor is None else executor.submit
         return
     # Spawned, not forked: the caller may hold threads, a ledger or a kernel, none of which survives a fork.
+    spawning = get_context("spawn")
+    attached_to, let_go = spawning.Pipe(duplex=False)
     with workers_start():
         own = ProcessPoolExecutor(
-            min(parts, os.cpu_count() or 1), mp_context=get_context("spawn"), initializer=work_with_parent
+            min(parts, os.cpu_count() or 1), spawning, initializer=work_with_parent, initargs=(attached_to,)
         )
 
     def submit(task: Callable[..., Answer], /, **arguments: Any) -> Future[Answer]:
@@ -154,8 +156,16 @@ def _workers(executor: Executor | None, parts: int) -> Iterator[Submit | None]:
 
     try:
         yield submit
+    except BaseException:
+        # Nobody waits for the parts that are under way: the workers end, and the pool notices. None is
+        # cancelled before, for a pool that finds a cancelled part when it notices fails with a traceback.
+        let_go.close()
+        raise
     finally:
-        own.shutdown(wait=True, cancel_futures=True)
+        with unheard_interrupts():  # an impatient second one would leave the pool half shut down
+            own.shutdown(wait=True)
+        let_go.close()
+        attached_to.close()
 
 
 class _Kept:

@@ -16,7 +16,6 @@ Not here: how threads are held in the window (`lessons.probe`).
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import sys
 from pathlib import Path
@@ -27,6 +26,7 @@ from codeai_lab.errors import LabError
 from codeai_lab.lessons.cases import Ask, Case, Expected, Lesson, under
 from codeai_lab.lessons.playing import Table
 from codeai_lab.lessons.probe import probe
+from codeai_lab.run.child import SAFE, surroundings
 from codeai_lab.run.revisions import revision_named
 from codeai_lab.store.ledger import DuckDBLedger
 
@@ -77,15 +77,13 @@ def ask_here() -> None:
 
 def _ask_elsewhere(**what: Any) -> dict[str, Any]:
     """Start another process for one request and give what it told."""
-    # It imports what this process imports, and nothing from the folder that it happens to start in.
-    surroundings = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path)), "PYTHONSAFEPATH": "1"}
     try:
         done = subprocess.run(
-            [sys.executable, "-c", IN_ANOTHER_PROCESS],
+            [sys.executable, SAFE, "-c", IN_ANOTHER_PROCESS],
             input=json.dumps(what),
             capture_output=True,
             text=True,
-            env=surroundings,
+            env=surroundings(),
             timeout=LONGEST_START_S,
             check=True,
         )

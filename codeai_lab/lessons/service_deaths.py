@@ -26,6 +26,7 @@ from codeai_lab.decide.retention import RequestId
 from codeai_lab.errors import LabError
 from codeai_lab.lessons.playing import FROZEN_AT_US
 from codeai_lab.lessons.two_paths import KEY, LEASE_US, Stand, advance, ask_service, row_over, service_in
+from codeai_lab.run.child import SAFE, surroundings
 from codeai_lab.run.effects import MarkerWorld
 from codeai_lab.run.revisions import R_1B3C7A2
 from codeai_lab.store.effect_service import EffectService, Point
@@ -102,11 +103,9 @@ def effect_outside(folder: Path) -> dict[str, Any]:
 
 
 def _start(folder: Path, point: Point, client_id: str) -> subprocess.Popen[bytes]:
-    # It imports what this process imports, and nothing from the folder that it happens to start in.
-    surroundings = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path)), "PYTHONSAFEPATH": "1"}
     path = folder / f"{point}.duckdb"
-    command = [sys.executable, "-c", IN_ANOTHER_PROCESS, str(path), str(point), client_id]
-    return subprocess.Popen(command, env=surroundings, stderr=subprocess.DEVNULL)
+    command = [sys.executable, SAFE, "-c", IN_ANOTHER_PROCESS, str(path), str(point), client_id]
+    return subprocess.Popen(command, env=surroundings(), stderr=subprocess.DEVNULL)
 
 
 def _wait_for(process: subprocess.Popen[bytes]) -> None:

@@ -22,8 +22,6 @@ Not here: killing at every boundary of an action (that is a sweep of its own).
 
 from __future__ import annotations
 
-import subprocess
-import sys
 import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -35,6 +33,7 @@ from codeai_lab.decide.authority import PolicyEngine
 from codeai_lab.decide.workstate import WorkState, events_of_work, project_work_state
 from codeai_lab.records import ActionStatus
 from codeai_lab.run.callwalk import CallAnswer, Settings, Work
+from codeai_lab.run.child import attached, say, started
 from codeai_lab.run.facts import Bench
 from codeai_lab.run.provider import Line, ProviderProcess, Transport, receipts
 from codeai_lab.run.resuming import reinterpret_call, resume_call
@@ -167,20 +166,17 @@ def _play(case: Killed, folder: Path) -> dict[str, Any]:
 def _let_a_producer_die(case: Killed, ledger_file: Path, provider: ProviderProcess) -> None:
     """Run the case's producer in a child process and kill it where the case says."""
     program = "import sys; from codeai_lab.lessons.working_state import produce; produce(*sys.argv[1:])"
-    child = subprocess.Popen(
-        [sys.executable, "-c", program, case.name, str(ledger_file), str(provider.line.port)],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
-        encoding="utf-8",
-    )
-    with child:
-        if child.stdout is None or child.stdout.readline() != "stands\n":
-            raise RuntimeError(f"the producer of {case.name} ended before its time")
-        if not case.answered:
-            provider.wait_until_held()
-        if case.after is not None:
-            child.kill()
+    with started("-c", program, case.name, str(ledger_file), str(provider.line.port)) as child:
+        try:
+            if child.stdout is None or child.stdout.readline() != "stands\n":
+                raise RuntimeError(f"the producer of {case.name} ended before its time")
+            if not case.answered:
+                provider.wait_until_held()
+            if case.after is not None:
+                child.kill()
+        except BaseException:
+            child.kill()  # before the folder that it works in is removed
+            raise
     if (child.returncode == 0) is not (case.after is None):
         raise RuntimeError(f"the producer of {case.name} ended in another way than it should")
 
@@ -188,17 +184,18 @@ def _let_a_producer_die(case: Killed, ledger_file: Path, provider: ProviderProce
 def produce(name: str, ledger_file: str, port: str) -> None:
     """Be the producer of a case: walk, say where the walk stands, and wait there to be killed."""
     case = next(case for case in CASES if case.name == name)
-    with DuckDBLedger(ledger_file, ledger_id=LESSON, clock=ManualClock(start_us=STARTED_AT_US)) as ledger:
+    clock = ManualClock(start_us=STARTED_AT_US)
+    with attached() as let_go, DuckDBLedger(ledger_file, ledger_id=LESSON, clock=clock) as ledger:
         walk = open_work(_bench(case, ledger, "producer"), _work(case), Line(int(port)))
         while not walk.is_over:
             walk.step()
             if ledger.read(walk.facts.stream)[-1].kind == case.after:
                 break
-        print("stands", flush=True)
+        say("stands")
         if not case.answered:
             walk.run()
         if not walk.is_over:
-            sys.stdin.read()  # returns only when whoever should have killed it is gone
+            let_go.wait()  # only when whoever should have killed it is gone
 
 
 # --- the process that comes afterwards ------------------------------------------------------------------

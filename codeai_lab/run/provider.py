@@ -40,7 +40,7 @@ from typing import Any, Protocol
 from codeai_lab.canonical import canonical_bytes, plain
 from codeai_lab.errors import RefusedValueError
 from codeai_lab.records import ActionStatus, CallRequest
-from codeai_lab.run.child import ChildService, outlive_interrupts
+from codeai_lab.run.child import ChildService, attached, end_if, say
 
 NO_ANSWER = "The provider gave no answer; it may have been asked."
 
@@ -214,28 +214,47 @@ class ProviderProcess(ChildService):
         return Line(self.port)
 
 
+class _Server(socketserver.ThreadingTCPServer):
+    """Hands each conversation to a thread."""
+
+    daemon_threads = True
+
+    def __init__(self, provider: SyntheticProvider, let_go: threading.Event) -> None:
+        self.provider = provider
+        self._let_go = let_go
+        super().__init__(("127.0.0.1", 0), _Conversation)
+
+    def handle_error(self, request: Any, client_address: Any) -> None:  # noqa: ARG002
+        """Say in one line what went wrong, unless it came of our parent's end."""
+        error = sys.exc_info()[1]
+        end_if(self._let_go)
+        print(f"the synthetic provider failed at a request: {type(error).__name__}", file=sys.stderr)
+
+
+class _Conversation(socketserver.StreamRequestHandler):
+    """One request to the provider."""
+
+    server: _Server
+
+    def handle(self) -> None:
+        provider = self.server.provider
+        asked = json.loads(self.rfile.readline())
+        body = asked["body"].encode()
+        number = provider.receive(body, key=asked["key"])
+        if not provider.holds(number):
+            self.wfile.write(provider.answer(body) + b"\n")
+            return
+        say(f"held {number}")
+        with suppress(OSError):
+            self.rfile.read()  # returns when whoever asked is gone
+
+
 def serve(log: Path, *, hold: int) -> None:
     """Answer requests on a port of this machine, say which, and go on until the input is closed."""
-    outlive_interrupts()
-    provider = SyntheticProvider(log, hold=hold)
-
-    class Conversation(socketserver.StreamRequestHandler):
-        def handle(self) -> None:
-            asked = json.loads(self.rfile.readline())
-            body = asked["body"].encode()
-            number = provider.receive(body, key=asked["key"])
-            if not provider.holds(number):
-                self.wfile.write(provider.answer(body) + b"\n")
-                return
-            print(f"held {number}", flush=True)
-            with suppress(OSError):
-                self.rfile.read()  # returns when whoever asked is gone
-
-    with socketserver.ThreadingTCPServer(("127.0.0.1", 0), Conversation) as server:
-        server.daemon_threads = True
+    with attached() as let_go, _Server(SyntheticProvider(log, hold=hold), let_go) as server:
         threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True).start()
-        print(f"port {server.server_address[1]}", flush=True)
-        sys.stdin.read()
+        say(f"port {server.server_address[1]}")
+        let_go.wait()
         server.shutdown()
 
 

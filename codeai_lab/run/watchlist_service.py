@@ -40,7 +40,7 @@ from urllib.parse import parse_qs, urlsplit
 
 from codeai_lab.decide.idempotency_key import FIELD, Answer, Rule, read_key
 from codeai_lab.errors import LabError, RefusedRequestError
-from codeai_lab.run.child import outlive_interrupts
+from codeai_lab.run.child import attached, say
 from codeai_lab.run.watchlist_log import LogFailedError, Watchlist
 from codeai_lab.run.watchlist_problems import PROBLEMS, TurnedAwayError
 from codeai_lab.run.watchlist_wire import Conversation
@@ -100,8 +100,7 @@ class Service(ThreadingHTTPServer):
     def hold(self, number: int) -> None:
         """Say that a request is held, and return when it is released."""
         held = self._held[number] = threading.Event()
-        with suppress(OSError):
-            print(f"held {number}", flush=True)
+        say(f"held {number}")
         held.wait()
 
     def release(self, number: object) -> bool:
@@ -185,14 +184,14 @@ class WatchlistConversation(Conversation):
 
 def serve(folder: Path, *, rule: Rule, key_required: bool, faults: Sequence[Fault]) -> None:
     """Answer requests on a port of this machine, say which, and go on until the input is closed."""
-    outlive_interrupts()
     with (
+        attached() as let_go,
         Watchlist(folder, rule=rule, key_required=key_required) as watchlist,
         Service(watchlist, faults) as server,
     ):
         threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True).start()
-        print(f"port {server.server_port}", flush=True)
-        sys.stdin.read()
+        say(f"port {server.server_port}")
+        let_go.wait()
         server.shutdown()
 
 
@@ -208,7 +207,7 @@ def main() -> None:
         faults = [Fault.parse(text) for text in given.fault]
         serve(given.folder, rule=Rule(given.rule), key_required=not given.key_optional, faults=faults)
     except LabError as error:
-        print(f"refused {error}", flush=True)
+        say(f"refused {error}")
         raise SystemExit(2) from None
 
 
