@@ -17,7 +17,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 # A kernel chooses its own way of drawing.
 unexport MPLBACKEND
 
-.PHONY: help demo lab test lint types unit real synced nbval sync bench lock clean browser
+.PHONY: help demo lab test lint types unit real browser chromium synced nbval sync bench lock clean
 .DELETE_ON_ERROR:
 
 help:  ## list the targets
@@ -30,7 +30,7 @@ lab: $(READY)  ## open JupyterLab on the notebooks
 	@$(LAB) lab
 
 test: $(READY)  ## lint, types, unit tests, real kernels and kills, notebooks byte for byte, nbval
-	@$(TOGETHER) lint types unit real synced nbval
+	@$(TOGETHER) browser real lint types unit synced nbval
 
 sync: $(READY)  ## run the notebooks and store their outputs
 	@$(LAB) sync
@@ -59,11 +59,14 @@ types: $(READY)
 unit: $(READY)
 	@$(PYTEST) tests --ignore=tests/real
 
-real: $(READY) browser
-	@$(PYTEST) tests/real
+real: $(READY)
+	@$(PYTEST) tests/real --ignore-glob='*_browser.py'
+
+browser: $(READY) chromium
+	@$(PYTEST) $(wildcard tests/real/*_browser.py)
 
 # The browser tests drive Debian's Chromium; where it is missing and may be installed, it is.
-browser:
+chromium:
 	@for name in chromium chromium-browser google-chrome; do command -v $$name >/dev/null && exit 0; done; \
 	test "$$(id -u)" = 0 && command -v apt-get >/dev/null && apt-get update -qq && \
 	  DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends chromium >/dev/null && exit 0; \

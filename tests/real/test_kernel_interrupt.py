@@ -113,7 +113,7 @@ def test_a_cell_interrupted_after_its_effect_leaves_an_unknown_that_reconciles(
     (action,) = inspected(folder)["actions"]
     assert action == {
         "action_id": "a1", "idempotency_key": "k", "status": None, "effect_state": "unknown",
-        "next_operation": "reconcile_effect", "started": True, "reused_from": None,
+        "next_operation": "reconcile_effect", "started": True, "reused_from": None, "reason": None,
     }  # fmt: skip
     with pytest.raises(LedgerInUseError):
         DuckDBLedger(folder / "lab.duckdb")

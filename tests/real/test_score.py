@@ -19,6 +19,13 @@ from codeai_lab.prove.strangers import MOST_BYTES, Answer, ask
 from codeai_lab.run.revisions import LAB, R_7A0D43B
 
 
+# Kinds that damage a chain of calls, a trajectory or a sample; everything else applies to the lab's bundle.
+OF_OTHER_LESSONS = {
+    "edit-answer", "ask-twice", "forge-stage", "hide-timeout", "hide-fallback", "lose-link", "edit-evidence",
+    "claim-no-repeats", "edit-sample",
+}  # fmt: skip
+
+
 @pytest.fixture(scope="module")
 def good(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
     """Freeze retry-effects under the first rule set and the last."""
@@ -37,7 +44,8 @@ def test_our_verifier_names_every_corruption_and_refuses_nothing_good(good: list
     assert found.perfect
     assert len(found[Outcome.ACCEPTED]) == 4
     assert len(found[Outcome.NAMED]) + len(found.not_applicable) == 2 * len(KINDS)
-    assert {bundle for bundle, _ in found.not_applicable} <= {found.trials[0].bundle}
+    fits_nothing_here = {kind for bundle, kind in found.not_applicable if bundle.endswith("lab")}
+    assert fits_nothing_here == OF_OTHER_LESSONS
 
 
 def test_hashes_alone_miss_every_consistent_forgery(good: list[Path]) -> None:
