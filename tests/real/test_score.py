@@ -18,7 +18,6 @@ from codeai_lab.prove.scoring import Outcome, score
 from codeai_lab.prove.strangers import MOST_BYTES, Answer, ask
 from codeai_lab.run.revisions import LAB, R_7A0D43B
 
-
 # Kinds that damage a chain of calls, a trajectory or a sample; everything else applies to the lab's bundle.
 OF_OTHER_LESSONS = {
     "edit-answer", "ask-twice", "forge-stage", "hide-timeout", "hide-fallback", "lose-link", "edit-evidence",
