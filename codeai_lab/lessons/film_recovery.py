@@ -37,6 +37,7 @@ from codeai_lab.decide.states import Criterion, RequestState, Sought
 from codeai_lab.decide.trajectory import TrajectoryLimits
 from codeai_lab.lessons.film_play import LESSON, STARTED_AT_US, Fails, Progress, Story, play
 from codeai_lab.lessons.film_rows import row_of_recovery
+from codeai_lab.lessons.freezing import results
 from codeai_lab.prove.bundle import describe, environment, freeze
 from codeai_lab.store.ledger import DuckDBLedger
 from codeai_lab.store.memory import MemoryLedger
@@ -163,13 +164,7 @@ def freeze_film_recovery(to: Path, *, notebook: Path | None = None) -> str:
             protocol=plan,
             ledger=journal,
             world=Path(scratch) / "world",
-            results={
-                "format": "codeai-lab-results-v1",
-                "lesson": LESSON,
-                "revision": plan["revision"],
-                "producer": {"name": "codeai_lab", "version": __version__},
-                "rows": [row_of_recovery(events) for events in played],
-            },
+            results=results(LESSON, plan["revision"], [row_of_recovery(events) for events in played]),
             environment=environment(),
             readme=describe(plan, producer=PRODUCER),
             producer=PRODUCER,

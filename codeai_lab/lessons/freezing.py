@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import json
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -69,10 +69,15 @@ def freeze_lesson(
 
 def results_of(played: Played) -> dict[str, Any]:
     """Give what the producer says about a play, the content of results.json."""
+    return results(played.lesson.name, played.revision.name, played.rows)
+
+
+def results(lesson: str, rules: str, rows: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
+    """Give the content of results.json for any lesson's rows."""
     return {
         "format": "codeai-lab-results-v1",
-        "lesson": played.lesson.name,
-        "revision": played.revision.name,
+        "lesson": lesson,
+        "revision": rules,
         "producer": {"name": "codeai_lab", "version": __version__},
-        "rows": list(played.rows),
+        "rows": list(rows),
     }

@@ -24,6 +24,7 @@ from typing import Any
 
 from codeai_lab import __version__
 from codeai_lab.lessons import working_state as lesson
+from codeai_lab.lessons.freezing import results
 from codeai_lab.prove.bundle import describe, environment, freeze
 
 PRODUCER = f"codeai_lab {__version__}"
@@ -57,13 +58,7 @@ def freeze_working_state(
             protocol=planned,
             ledger=folder / "lab.duckdb.journal.jsonl",
             world=_world(folder, Path(scratch) / "world"),
-            results={
-                "format": "codeai-lab-results-v1",
-                "lesson": LESSON,
-                "revision": REVISION,
-                "producer": {"name": "codeai_lab", "version": __version__},
-                "rows": [row | {"evidence_label": "pinned run"} for row in rows],
-            },
+            results=results(LESSON, REVISION, [row | {"evidence_label": "pinned run"} for row in rows]),
             environment=environment(),
             readme=describe(planned, producer=PRODUCER, world=OF_CALLS),
             producer=PRODUCER,

@@ -33,6 +33,7 @@ from codeai_lab.lessons.amplification import LAYERED
 from codeai_lab.lessons.backoff import RETRIES, SEED, backoff_measured
 from codeai_lab.lessons.contention import contention_measured
 from codeai_lab.lessons.duplicates import duplicates_measured, usual_cases
+from codeai_lab.lessons.freezing import results
 from codeai_lab.lessons.libraries import libraries_measured
 from codeai_lab.lessons.library_catalogue import CATALOGUE
 from codeai_lab.lessons.measured import Measured, Progress
@@ -103,13 +104,11 @@ def freeze_samples(
             protocol=planned,
             ledger=journal,
             world=Path(scratch) / "world",
-            results={
-                "format": "codeai-lab-results-v1",
-                "lesson": lesson,
-                "revision": RULES,
-                "producer": {"name": "codeai_lab", "version": __version__},
-                "rows": [{**one.row, "case": one.case, "evidence_label": "pinned run"} for one in measured],
-            },
+            results=results(
+                lesson,
+                RULES,
+                [{**one.row, "case": one.case, "evidence_label": "pinned run"} for one in measured],
+            ),
             environment=environment(*(_driven() if lesson == "libraries" else ())),
             readme=describe(planned, producer=PRODUCER, world=NO_WORLD, limits=LIMITS),
             producer=PRODUCER,
