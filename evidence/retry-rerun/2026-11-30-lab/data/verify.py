@@ -34,8 +34,9 @@ A row has one of these forms (`FORMS`, at step 7, is where another is added):
 Always true:
   V1. If step 1 or 2 finds anything, no payload byte is read. Nothing outside the bundle is ever opened.
   V2. Whatever the bytes, the answer is findings, never a traceback. Nothing is written.
-  V3. The ledger is read as a stream; what is kept grows with the keys, and by a name for each request;
-      of a trajectory it is what its calls answered.
+  V3. The ledger and the two long documents are read in pieces, and what is kept grows with the keys. Of a
+      request that decides nothing, a replay or a refusal, it is the name and some bytes, of an event a
+      byte, its kind; of a trajectory what its calls answered.
   V4. Findings name places, ids, dimensions and digests, never another recorded value.
 
 Not checked: completeness without --expect; a success forged for a failure whose effect the world shows, when
@@ -52,8 +53,10 @@ from __future__ import annotations
 
 import argparse
 import base64
+import codecs
 import gc
 import hashlib
+import heapq
 import json
 import math
 import os
@@ -61,13 +64,14 @@ import re
 import stat
 import sys
 import unicodedata
+from array import array
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import asdict, dataclass, field
 from decimal import Decimal
 from functools import lru_cache
 from io import RawIOBase
-from itertools import pairwise
+from itertools import chain, islice, pairwise, repeat
 from json.encoder import encode_basestring as _quoted
 from pathlib import Path
 from typing import Any, NoReturn
@@ -87,6 +91,7 @@ SEGMENT = re.compile(
     r'[^\x00-\x1f\x7f\ud800-\udfff\\/:*?"<>|]*[^\x00-\x20\x7f\ud800-\udfff.\\/:*?"<>|]'
 )
 LONGEST_LINE = 2**20  # bytes
+BLOCK = 2**17  # bytes that are read at once
 LISTED_OF_EACH_CODE = 20
 
 # A shape is a type (`object` is any), a word, a tuple of choices, a list of one shape, or a dict of exactly
@@ -96,18 +101,19 @@ FILM_ROW = {
     "additional_calls": int, "skipped_calls": int, "provenance_changed": bool, "source_of_second_film": str,
     "recommendation": str, "timeout_in_record": bool,
 }  # fmt: skip
-# What the three documents look like. Rows have forms of their own; what step 8 compares is only a list here.
+PLAN_OF_A_CASE = {
+    "case": str, "question": str, "marked": [("threads", "processes")], "requests": list,
+    "expected": (FILM_ROW, {"requests": int, "statuses": list, "reused_from": list, "raised": list,
+                            "effects_world": int}),
+}  # fmt: skip
+# What the three documents look like. Their rows are read and judged one at a time, by forms of their own.
 DOCUMENTS: dict[str, tuple[str, dict[str, Any]]] = {
     PROTOCOL: ("codeai-lab-protocol-v1", {
-        "format": str, "ledger_id": str, "lesson": str, "revision": str, "seed": (int, str), "cases": [{
-            "case": str, "question": str, "marked": [("threads", "processes")], "requests": list,
-            "expected": (FILM_ROW, {"requests": int, "statuses": list, "reused_from": list, "raised": list,
-                                    "effects_world": int}),
-        }],
+        "format": str, "ledger_id": str, "lesson": str, "revision": str, "seed": (int, str), "cases": list,
     }),
     RESULTS: ("codeai-lab-results-v1", {
         "format": str, "lesson": str, "producer": {"name": str, "version": str}, "revision": str,
-        "rows": [dict],
+        "rows": list,
     }),
     ENVIRONMENT: ("codeai-lab-environment-v1", {
         "format": str, "implementation": str, "machine": str, "packages": dict, "platform": str,
@@ -212,13 +218,13 @@ def _check(root: str, expect: str | None, found: _Findings) -> None:
     # Step 6: the world.
     _World(root, digests, ledger, found).check()
 
-    # Step 7: the results, and what else is a document. One is let go before the next is read.
-    truths = {run: _facts(case) for run, case in ledger.cases.items()}
+    # Step 7: the results, and what else is a document.
+    truths = {_case_of(run): _facts(case) for run, case in ledger.cases.items()}
     _document(root, ENVIRONMENT, found)
-    said = _compare_results(_document(root, RESULTS, found), truths, ledger, found)
+    said = _compare_results(root, truths, ledger, found)
 
     # Step 8: the protocol.
-    _compare_protocol(_document(root, PROTOCOL, found), said, truths, ledger, found)
+    _compare_protocol(root, said, truths, ledger, found)
 
 
 class _Findings:
@@ -232,6 +238,10 @@ class _Findings:
         self.count[code] += 1
         if self.count[code] <= LISTED_OF_EACH_CODE:
             self.kept.append(Finding(code, where, message))
+
+    def take(self, other: _Findings) -> None:
+        self.kept += other.kept
+        self.count += other.count
 
     def all(self) -> tuple[Finding, ...]:
         more = {code: n - LISTED_OF_EACH_CODE for code, n in self.count.items() if n > LISTED_OF_EACH_CODE}
@@ -409,32 +419,215 @@ class _Refused(ValueError):  # noqa: N818 - like CannotVerify
         self.code = code
 
 
-def _document(root: str, path: str, found: _Findings) -> dict[str, Any]:
-    """Read a document; empty when it is not what it should be."""
+def _document(
+    root: str, path: str, found: _Findings, *, rows: str = "", row: Callable[[_Pieces], Any] = lambda _: None
+) -> dict[str, Any]:
+    """Read a document; empty when it is not what it should be. `row` reads each item of its list `rows`."""
     name, shape = DOCUMENTS[path]
+    value: dict[str, Any] = {}
     try:
-        value = _parse(_text(_read(root, path)))
-        if isinstance(value, dict) and isinstance(value.get("format"), str) and value["format"] != name:
+        with os.fdopen(_open(root, path), "rb", 0) as file:
+            pieces = _Pieces(file)
+            if pieces.next() != "{":
+                pieces.value()
+                pieces.end()
+                raise _Refused("document-shape", "it is not an object")
+            for key in pieces.fields():
+                listed = key == rows and pieces.next() == "["
+                value[key] = [row(pieces) for _ in pieces.places()] if listed else pieces.value()
+            pieces.end()
+        if isinstance(value.get("format"), str) and value["format"] != name:
             raise _Refused("unknown-version", f"its format is not {name}: verify it with what wrote it")
         if not _shaped(value, shape):
             raise _Refused("document-shape", f"it does not have the fields and types of {name}")
     except _Refused as refused:
         found.add(refused.code, path, str(refused))
         return {}
-    return dict(value)
+    return value
+
+
+class _Pieces:
+    """A JSON document that is read in pieces, as strictly as `_parse` reads a text: only one piece is kept.
+
+    Whoever iterates over fields or places reads the value at each before asking for the next.
+    """
+
+    def __init__(self, file: RawIOBase) -> None:
+        self.file, self.decode = file, codecs.getincrementaldecoder("utf-8")().decode
+        self.text, self.at, self.quick = "", 0, True
+        while not self.text and self.more():
+            pass  # a block may end within the first character
+        if self.text[:1] in ("\ufeff", " ", "\t", "\n", "\r"):
+            _parse(self.text)  # which says what is wrong with such a beginning
+
+    def more(self) -> bool:
+        """Read on, by as much again as is at hand when that is much; False at the end of the file."""
+        block = self.file.read(max(BLOCK, len(self.text) - self.at)) or b""
+        try:
+            self.text, self.at = self.text[self.at :] + self.decode(block, not block), 0
+        except UnicodeDecodeError:
+            raise _Refused("not-utf8", "not valid UTF-8") from None
+        self.quick = True
+        return bool(block)
+
+    def next(self) -> str:
+        """Give the next character that is no white space, and stay there; empty at the end."""
+        while True:
+            if spaces := _spaces(self.text, self.at):
+                self.at = spaces.end()
+            if self.at < len(self.text) or not self.more():
+                return self.text[self.at : self.at + 1]
+
+    def take(self, *characters: str) -> str:
+        if (character := self.next()) not in characters:
+            raise _Refused("not-json", "not JSON")
+        self.at += 1
+        return character
+
+    def value(self) -> Any:
+        """Read a value whole."""
+        self.next()
+        while True:
+            try:
+                value, end = _strict_decode(self.text, self.at)
+            except _Refused:
+                raise
+            except (ValueError, RecursionError):  # perhaps only because it goes on
+                if not self.more():
+                    raise _Refused("not-json", "not JSON") from None
+                continue
+            size = end - self.at
+            if end < len(self.text) or not self.more():  # a number may go on
+                self.at += size
+                return value
+
+    def fields(self) -> Iterator[str]:
+        """Give the keys of an object."""
+        seen = set[str]()
+        self.take("{")
+        while self.next() != "}" or seen:
+            key = self.value()
+            if type(key) is not str:
+                raise _Refused("not-json", "not JSON")
+            if key in seen:
+                raise _Refused("duplicate-key", "an object has one key twice")
+            seen.add(key)
+            self.take(":")
+            yield key
+            if self.take(",", "}") == "}":
+                return
+        self.take("}")
+
+    def places(self) -> Iterator[None]:
+        """Stand before each item of a list."""
+        self.take("[")
+        if self.next() == "]":
+            self.take("]")
+            return
+        while True:
+            yield None
+            if self.take(",", "]") == "]":
+                return
+
+    def items(self) -> Iterator[list[Any]]:
+        """Give the items of a list, as many at once as the text at hand has whole."""
+        for _ in self.places():
+            ends = ("},", 1) if self.next() == "{" else (",", 0)
+            end = self.text.find("]", self.at)
+            end = end if end >= 0 else self.text.rfind(ends[0], self.at) + ends[1]
+            piece = f"[{self.text[self.at : max(self.at, end)]}]"
+            try:
+                items, used = _quick_decode(piece) if self.quick else ([], 0)
+            except _Refused:
+                raise
+            except (ValueError, RecursionError):
+                items, used = [], 0
+            # As many keys as the text seems to have: none stood there twice. Else a stricter reader looks.
+            once = sum(len(item) for item in items if type(item) is dict) == piece.count('":')
+            if items and once and used == len(piece):
+                self.at = end
+                yield items
+            else:  # what was taken for an item's end is none: item by item, then, up to the next block
+                self.quick = False
+                yield [self.value()]
+
+    def row(self, due: Callable[[Row, str], Any], around: Row | None = None) -> Any:
+        """Read a row. `due` says, by what was read of it and by a field's name, what a list should be."""
+        if self.next() != "{":
+            return self.value()
+        read: Row = {}
+        for key in self.fields():
+            if self.next() == "{" and around is None:
+                read[key] = self.row(due, read)
+            else:
+                read[key] = self.held(due(read if around is None else around, key))
+        return read
+
+    def held(self, due: Any) -> Any:
+        """Read a value; a list that does not end in this block is held against what it should be."""
+        if not isinstance(due, (list, _Long, _Column)) or self.next() != "[":
+            return self.value()
+        batches = self.items()
+        first, second = next(batches, []), next(batches, None)
+        return first if second is None else _Long(chain((first, second), batches), due)
+
+    def end(self) -> None:
+        while len(self.text) - self.at < 2 and self.more():
+            pass
+        if self.text[self.at :] not in ("", "\n"):
+            raise _Refused("not-json", "more than one JSON value")
+
+
+class _Long:
+    """A long list, kept as what in it differs from the list that it should be."""
+
+    def __init__(self, batches: Iterable[list[Any]], due: Iterable[Any]) -> None:
+        self.due, self.size, self.other, wanted = due, 0, dict[int, Any](), iter(due)
+        for batch in batches:
+            if batch != (here := [*islice(wanted, len(batch))]):
+                both = enumerate(zip(batch, chain(here, repeat(_Long)), strict=False), self.size)
+                self.other |= {place: said for place, (said, truth) in both if said != truth}
+            self.size += len(batch)
+        self.same = not self.other and next(wanted, _Long) is _Long
+
+    def __len__(self) -> int:
+        return self.size
+
+    def __iter__(self) -> Iterator[Any]:
+        due = enumerate(chain(self.due, repeat(None)))
+        return islice((self.other.get(place, truth) for place, truth in due), self.size)
+
+
+class _Column:
+    """A list that is made anew whenever it is gone through, so that a long one takes no memory."""
+
+    def __init__(self, make: Callable[[], Iterable[Any]]) -> None:
+        self.make = make
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self.make())
+
+
+def _is(said: Any, truth: Any) -> bool:
+    """Say whether a value of a document is what it should be."""
+    if said is truth or (isinstance(said, _Long) and said.due is truth):
+        return said is truth or bool(said.same)
+    if isinstance(truth, (list, _Long, _Column)):
+        return isinstance(said, (list, _Long)) and [*said] == [*truth]
+    return bool(said == truth)
 
 
 def _shaped(value: Any, shape: Any) -> bool:
     kind = type(shape)
     if kind is type:
-        return shape is object or type(value) is shape
+        return shape is object or type(value) is shape or (shape is list and type(value) is _Long)
     if kind is dict:
         if str in shape:  # any keys
             return type(value) is dict and all(_shaped(item, shape[str]) for item in value.values())
         fits = type(value) is dict and value.keys() == shape.keys()
         return fits and all(_shaped(value[key], shape[key]) for key in shape)
     if kind is list:
-        return type(value) is list and all(_shaped(item, shape[0]) for item in value)
+        return type(value) in (list, _Long) and all(_shaped(item, shape[0]) for item in value)
     if kind is tuple:
         return type(value) in shape or any(_shaped(value, choice) for choice in shape)
     return type(value) is str and bool(value == shape)
@@ -476,9 +669,11 @@ def _finite(text: str) -> float:
     return value
 
 
+_spaces = re.compile(r"[ \t\n\r]*+").match
 _strict_decode = json.JSONDecoder(
     object_pairs_hook=_once, parse_float=_finite, parse_constant=_finite
 ).raw_decode
+_quick_decode = json.JSONDecoder(parse_float=_finite, parse_constant=_finite).raw_decode
 _dump = json.JSONEncoder(sort_keys=True, separators=(",", ":"), check_circular=False).encode
 
 
@@ -708,6 +903,10 @@ SAMPLES = (
     {"case": str, "quantity": str, "counts": dict},
 )
 MAY_LACK = (ASKED, CALL_COMPLETED)
+BEGIN = {ASKED, CALLED, SAMPLE, *NEXT["a work"], *TRAJECTORY}  # may stand in a stream that had no request
+KINDS = ["", *sorted({SAMPLE, *PAYLOADS, *(kind for kinds in NEXT.values() for kind in kinds)} - {""})]
+CODES = {kind: place for place, kind in enumerate(KINDS)}  # a byte each
+SORTED_AT_ONCE, IN_ONE_TEXT = 2**16, 2**10
 VERSIONS = {ASKED: "action-fingerprint-v1", CALLED: "call-fingerprint-v1"}
 CREATED = {
     "kind": "ledger.created", "ledger_id": str, "recorded_at_us": int, "schema_version": int, "seq": int,
@@ -722,15 +921,30 @@ class _Case:
     """What one run recorded, as far as its row needs it."""
 
     run: str
-    streams: list[str] = field(default_factory=list)  # of its requests, in order
-    requests: list[_Request] = field(default_factory=list)  # the same, when the ledger was read
-    kinds: list[str] = field(default_factory=list)
-    keys: set[str] = field(default_factory=set)
+    names: list[str] = field(default_factory=list)  # streams of its requests, a line each of long texts
+    newest: list[str] = field(default_factory=list)  # those that follow
+    requests: list[_Request] = field(default_factory=list)  # in the same order; one may stand for many
+    kinds: bytearray = field(default_factory=bytearray)  # places in KINDS
+    keys: set[str] = field(default_factory=set)  # asked for here, and decided by no request from here
     provider_calls: int = 0
     receipts: int = 0
     trace: list[tuple[str, str, str]] = field(default_factory=list)  # actor, kind, stream of works and calls
     samples: dict[str, dict[str, tuple[float, float]]] = field(default_factory=dict)  # statistics by quantity
     trajectories: list[_Trajectory] = field(default_factory=list)
+    asked: _Column = field(init=False)  # the requests as a protocol names them
+
+    def __post_init__(self) -> None:
+        self.asked = _Column(lambda: _asked(self))
+
+    def name(self, stream: str) -> None:
+        """Note a name; as a line of a long text it takes half the memory of a text of its own."""
+        self.newest.append(stream)
+        if len(self.newest) == IN_ONE_TEXT:
+            self.names.append("\n".join(self.newest))
+            self.newest.clear()
+
+    def named(self) -> Iterator[str]:
+        return chain(chain.from_iterable(text.split("\n") for text in self.names), self.newest)
 
 
 @dataclass(slots=True)
@@ -752,10 +966,11 @@ class _Request:
     event_id: str
     key: str
     case: _Case
+    place: int  # among the requests of its case
     rules: str
     starts: bool  # whether these rules record every start
     call: bool
-    words: str  # its payload without an action's id, as it stands there
+    words: str | bytes  # its payload without an action's id, in brief
     dimensions: tuple[str, ...]
     prior: _Request | None  # what had decided the key when this was asked
     retry: bool
@@ -767,8 +982,8 @@ class _Request:
     status: str | None = None
     reused_from: str | None = None
     entered: bool = False
-    told: tuple[str, str] | None = None  # the status and the content that a replay of it returns
-    echo: _Request | None = None  # what stands for every sound replay of it in one case
+    told: tuple[str, str | bytes] | None = None  # status and content, in brief, that a replay of it returns
+    echo: _Request | None = None  # the newest replay of it that is kept
     verdict: str | None = None
     evidence: tuple[Any, ...] = ()
     duplicate: bool = False
@@ -830,6 +1045,10 @@ class _Ledger:
         self.cases: dict[str, _Case] = {}  # by run
         self.requests: dict[str, _Request] = {}  # by stream
         self.decided: dict[bool, dict[str, _Request]] = {False: {}, True: {}}  # of actions, of calls; by key
+        self.answered: dict[tuple[Any, ...], _Request] = {}  # what stands for all of which the same is kept
+        self.let_go_by_name: dict[str, _Request] | None = None  # made when one is asked for
+        self.hashes = array("q")  # of all names that were new
+        self.rules: set[str] = set()
         self.works: dict[str, _Work] = {}  # by stream
         self.trajectories: dict[str, _Trajectory] = {}  # by stream
         # Event id -> what a call that it causes is of, how that is named, and dimensions that it has.
@@ -864,7 +1083,7 @@ class _Ledger:
     def lines(self, file: RawIOBase) -> Iterator[bytes]:
         """Give the lines without their newlines, and count them."""
         rest = b""
-        while block := file.read(1 << 17):
+        while block := file.read(BLOCK):
             self.digest.update(block)
             *lines, rest = (rest + block).split(b"\n")
             for line in lines:
@@ -902,6 +1121,8 @@ class _Ledger:
         if (batch != due or stream != self.stream) if due else batch[:2] != "1,":
             self.add("batch-torn", f"{batch} of a batch stands where {due or 'a new one'} was due")
         request = self.request if stream == self.stream else self.requests.get(stream)
+        if request is None and kind not in BEGIN:
+            request = self.find(stream)
         self.seq, self.stream, self.request = number, stream, request
         self.due = "" if batch == "1,1" else _due_after(batch)
 
@@ -913,7 +1134,7 @@ class _Ledger:
                 return self.without_request(actor, batch, cause, event_id, key, kind, text, run, stream)
             request = self.asked(cause, event_id, key, kind, text, run, stream)
         self.request, case = request, request.case
-        case.kinds.append(sys.intern(kind))
+        case.kinds.append(CODES.get(kind, 0))
         place, newest = request.order[request.last].get(kind), kind
         if place is None:
             if kind not in NOT_JUDGED:
@@ -935,7 +1156,7 @@ class _Ledger:
                 _payload(kind, f'{{"action_id":""{text}')
             request.started |= kind == STARTED
             free = request.rules != "lab" or not request.started
-            if not free and self.decided[False].setdefault(request.key, request) is not request:
+            if not free and self.decide(request) is not request:
                 self.add("second-start", "its key had started before, and these rules start a key once")
         elif request.call:
             self.call_event(request, actor, kind, event_id, text)
@@ -952,13 +1173,14 @@ class _Ledger:
             code = "request-missing" if kind in PAYLOADS else "unknown-kind"
             raise _Refused(code, f"{kind!a} without a request earlier in its stream")
         case = self.case(run)
-        case.kinds.append(sys.intern(kind))
+        case.kinds.append(CODES[kind])
         if kind == SAMPLE:
             return self.sample(case, _parse(f"{{{text}"))
         if kind in TRAJECTORY:
             trajectory = self.trajectories.get(stream)
             if trajectory is None:
                 trajectory = self.trajectories[stream] = _Trajectory(self.add, stream, run)
+                self.hashes.append(hash(stream))
                 case.trajectories.append(trajectory)
             said = _payload(kind, f"{{{text}") if kind != SAVED else _parse(f"{{{text}")
             if (key, run) != ("null", trajectory.run):
@@ -977,12 +1199,13 @@ class _Ledger:
     ) -> _Request:
         """Judge a request; one in the very words of the request that decided its key was judged before."""
         call = kind == CALLED
-        prior, words = self.decided[call].get(key), text
-        if prior is not None and prior.words == text:
+        prior, words = self.decided[call].get(key), _brief(text)
+        if prior is not None and prior.words == words:
             dimensions, rules, starts = prior.dimensions, prior.rules, prior.starts
             key, words = prior.key, prior.words
         else:
             dimensions, rules, starts = self.fingerprinted(kind, text)
+            self.rules.add(rules)
             if key == "null":
                 raise _Refused("event-shape", "a request without a key")
         work = self.intended(cause, key, run, stream, dimensions) if call and cause != "null" else None
@@ -990,13 +1213,58 @@ class _Ledger:
         case = self.case(run)
         retry = (prior is not None and prior.case is case) or key in case.keys
         request = _Request(
-            stream, event_id, key, case, rules, starts, call, words, dimensions, prior, retry, work, order
-        )
+            stream, event_id, key, case, len(case.requests), rules, starts, call, words, dimensions, prior,
+            retry, work, order,
+        )  # fmt: skip
         self.requests[stream] = request
+        self.hashes.append(hash(stream))
         if not retry:
             case.keys.add(key)
-        case.streams.append(stream)
+        case.requests.append(request)
+        case.name(stream)
         return request
+
+    def decide(self, request: _Request) -> _Request:
+        """Let a request decide its key, unless another did; give the one that does."""
+        request.case.keys.discard(request.key)
+        return self.decided[request.call].setdefault(request.key, request)
+
+    def let_go(self, request: _Request, kept: _Request) -> None:
+        """Keep but the name of a request that is answered and decides nothing; one stands for all alike."""
+        request.event_id = ""
+        if kept is not request:
+            del self.requests[request.stream]
+            if self.let_go_by_name is not None:
+                self.let_go_by_name[request.stream] = kept
+            self.request = request.case.requests[request.place] = kept
+
+    def settled(self, request: _Request) -> None:
+        """Let go of a request that was refused, or that came to its end before it started."""
+        like = (request.case.run, request.key, request.rules, request.call, request.answer, request.status,
+                request.label)  # fmt: skip
+        self.let_go(request, self.answered.setdefault(like, request))
+
+    def find(self, stream: str) -> _Request | None:
+        """Find a request by its name, also one that was let go: seldom is one asked for that was."""
+        if stream in self.requests:
+            return self.requests[stream]
+        if self.let_go_by_name is None:
+            pairs = [
+                pair for case in self.cases.values() for pair in zip(case.named(), case.requests, strict=True)
+            ]
+            self.let_go_by_name = {name: kept for name, kept in pairs if name not in self.requests}
+        return self.let_go_by_name.get(stream)
+
+    def named_twice(self) -> list[str]:
+        """Find names that were given again after they were let go: by equal hashes first."""
+        sizes = range(0, len(self.hashes), SORTED_AT_ONCE)
+        blocks = [array("q", sorted(self.hashes[at : at + SORTED_AT_ONCE])) for at in sizes]
+        equal = {one for one, other in pairwise(heapq.merge(*blocks)) if one == other}
+        if not equal:
+            return []
+        names = chain(self.works, self.trajectories, *(case.named() for case in self.cases.values()))
+        count = Counter(name for name in names if hash(name) in equal)
+        return [name for name, times in count.items() if times > 1]
 
     def fingerprinted(self, kind: str, text: str) -> tuple[tuple[str, ...], str, bool]:
         """Give a request's dimensions and rules; its fingerprint must be that of what it asks for."""
@@ -1033,8 +1301,8 @@ class _Ledger:
         prior = request.prior
         if prior is not None and prior.words is request.words and prior.told and not request.started:
             status, content = prior.told
-            replay = f'{content}"reused_from_action_id":{prior.stream},"status":"{status}"}}'
-            if text == f',"effect_possible":false,{replay}':
+            returned = f'"reused_from_action_id":{prior.stream},"status":"{status}"}}'
+            if isinstance(content, str) and text == f',"effect_possible":false,{content}{returned}':
                 return self.replayed(request, prior, status)
         entered, content, link, status = _completion(COMPLETED, text)
         request.entered = entered == "true"
@@ -1051,18 +1319,20 @@ class _Ledger:
         if not possible:
             self.add("completion-impossible", "status, error, reuse and possible effect do not go together")
         if link == "null" and request.rules != "lab":
-            self.decided[False].setdefault(request.key, request)
+            self.decide(request)
+        elif link == "null" and not request.started:
+            self.settled(request)
         return None
 
     def completed(self, request: _Request, status: str, link: str | None, content: str) -> bool:
         """Note a completion, and say whether it is a sound replay: of an original that recorded the same."""
         request.answer, request.status, request.reused_from = "completed", status, link
         if link is None:
-            request.told = (status, content)
+            request.told = (status, _brief(content))
             if request.prior is not None and status != "denied" and request.rules in RULES:
                 self.add("not-replayed", "its key was decided when it was asked, and it was carried out")
             return False
-        original = self.requests.get(link)
+        original = self.find(link)
         if (
             original is None
             or original is request
@@ -1072,7 +1342,7 @@ class _Ledger:
             self.add("reuse-unresolved", "its reuse link names no earlier completion of the same key")
         elif original.reused_from is not None:
             self.add("replay-of-replay", "its reuse link names a replay instead of the original")
-        elif original.told != (status, content):
+        elif original.told != (status, _brief(content)):
             self.add("replay-differs", "what it returns is not what the original recorded")
         elif original.dimensions != request.dimensions and (request.call or request.rules in COMPARE):
             self.add("replay-of-another", "it replays another operation that had the same key")
@@ -1084,13 +1354,13 @@ class _Ledger:
         return False
 
     def replayed(self, request: _Request, original: _Request, status: str) -> None:
-        """Let a sound replay go (V3): one stands for all of them that are in one case, under one rule set."""
+        request.answer, request.status, request.reused_from = "completed", status, original.stream
+        if request.work:
+            return
         echo = original.echo
-        if echo is not None and echo.case is request.case and echo.rules == request.rules:
-            self.request = self.requests[request.stream] = echo
-        else:
-            original.echo, request.event_id = request, ""
-            request.answer, request.status, request.reused_from = "completed", status, original.stream
+        if echo is None or echo.case is not request.case or echo.rules != request.rules:
+            echo = original.echo = request
+        self.let_go(request, echo)
 
     def later_on(self, request: _Request, kind: str, text: str) -> None:
         """Judge what may come of an action beside a completion: a refusal, a verdict, a late completion."""
@@ -1119,6 +1389,7 @@ class _Ledger:
             request.told = request.told or ("reconciled", CONFIRMED)
         elif verdict == "no_effect_confirmed" and request.rules == "lab" and holds:
             del self.decided[False][request.key]  # it may be tried afresh
+            request.case.keys.add(request.key)
         return None
 
     def completed_late(self, request: _Request, text: str) -> None:
@@ -1130,13 +1401,13 @@ class _Ledger:
         if request.verdict == "no_effect_confirmed":
             request.verdict = "still_unknown"
             if request.rules == "lab":
-                self.decided[False].setdefault(request.key, request)
+                self.decide(request)
 
     def replay_refused(self, request: _Request, payload: dict[str, Any]) -> None:
         """A refusal names the request that has the key, and exactly the dimensions that differ."""
         reason = request.answer = payload["reason"]
         request.status = REFUSED_STATUS.get(reason)
-        original = self.requests.get(_quoted(payload[f"original_{'call' if request.call else 'action'}_id"]))
+        original = self.find(_quoted(payload[f"original_{'call' if request.call else 'action'}_id"]))
         if (
             original is None
             or original is request
@@ -1157,6 +1428,8 @@ class _Ledger:
             or payload["fingerprint_version"] != VERSIONS[request.asking]
         ):
             self.add("dimensions-differ", f"the requests differ in {', '.join(differing) or 'nothing'}")
+        elif not request.work:
+            self.settled(request)
         return None
 
     # --- works and calls
@@ -1166,7 +1439,10 @@ class _Ledger:
         stream: str,
     ) -> None:  # fmt: skip
         """Judge a step towards a call: each is caused by the one before it, and goes by what that said."""
-        work = self.works.get(stream) or self.works.setdefault(stream, _Work(run, key))
+        work = self.works.get(stream)
+        if work is None:
+            work = self.works[stream] = _Work(run, key)
+            self.hashes.append(hash(stream))
         if kind not in NEXT["a work"][work.last]:
             raise _Refused("out-of-order", f"{kind} cannot follow {work.last} in a work")
         if batch != "1,1":
@@ -1277,7 +1553,7 @@ class _Ledger:
             self.add("observation-differs", "its response is not what was observed last")
         self.completed(request, status, link and _quoted(link), content)
         if link is None and request.manifest:
-            self.decided[True].setdefault(request.key, request)
+            self.decide(request)
 
     # --- samples
 
@@ -1305,10 +1581,8 @@ class _Ledger:
                 continue
             if refused and (collides or (request.rules == "lab" and not request.started)):
                 self.found.add("refusal-missing", LEDGER, f"{request.stream} asks for a decided key in vain")
-        for request in self.requests.values():
-            request.words, request.dimensions, request.told = "", (), None
-        for case in self.cases.values():
-            case.requests = [self.requests[stream] for stream in case.streams]
+        for name in self.named_twice():
+            self.found.add("out-of-order", LEDGER, f"{name} is the name of an earlier one")
 
 
 # --- step 5: trajectories ----------------------------------------------------------------------------------
@@ -1698,8 +1972,15 @@ def _completion(kind: str, text: str) -> Sequence[str]:
 
 def _error_code(content: str) -> Any:
     """Read what a completion says about its action, and give the code of its error; None is no error."""
+    return _error_code_again(content) if len(content) < 256 else _error_code_of(content)
+
+
+def _error_code_of(content: str) -> Any:
     error = _payload("content", f"{{{content[:-1]}}}")["error"]
     return None if error is None else str(error.get("code"))
+
+
+_error_code_again = lru_cache(maxsize=1024)(_error_code_of)
 
 
 def _reading(kept: Any) -> tuple[str, str, str | None]:
@@ -1762,6 +2043,11 @@ def _digest_of(value: Any) -> str:
         return _sha256(_canonical(value))
     except (ValueError, RecursionError):
         raise _Refused("not-canonical", "what it asks for has no canonical form, so no fingerprint") from None
+
+
+def _brief(text: str) -> str | bytes:
+    """Give a text that is only to be compared, or in place of a long one its SHA-256."""
+    return text if len(text) < 256 else hashlib.sha256(text.encode()).digest()
 
 
 def _sha256(text: str) -> str:
@@ -1858,7 +2144,7 @@ class _World:
             elif marker != effect:
                 self.found.add("marker-differs", where, "its effect is not the SHA-256 of the marker")
             left.discard(name)
-            request = self.ledger.requests.get(action)
+            request = self.ledger.find(action)
             if request is None or request.call or request.case is not case:
                 self.found.add("receipt-unknown-action", where, "it names no action of this case")
             else:
@@ -1894,6 +2180,8 @@ class _World:
                 if not low <= self.effects.get(stream, 0) <= high:
                     outside.append((low, high, self.effects[stream], f"{request.case.run} {stream}"))
         outside += [(*pair, self.answers[at], " ".join(at)) for at, pair in calls.items()]
+        others = self.effects.keys() - self.ledger.requests.keys()  # those that were let go had none
+        outside += [(0, 0, self.effects[stream], stream) for stream in sorted(others)]
         for low, high, shown, where in outside:
             if not low <= shown <= high:
                 allowed = f"{low}" if low == high else f"{low} to {high}"
@@ -1905,6 +2193,7 @@ class _World:
 
 Row = dict[str, Any]
 TINY = 1e-12
+CONFLICT = "IdempotencyConflictError"
 LABELS = ("source-inspected", "regression-tested", "demo", "pinned run")
 ACTIONS_ROW = {
     "case": str, "revision": str, "requests": int, "statuses": list, "reused_from": list, "raised": list,
@@ -1922,23 +2211,26 @@ def _facts(case: _Case) -> Row:
     """Work out what ledger and world say of the requests of any case, or of its trajectory."""
     if len(case.trajectories) == 1:
         return case.trajectories[0].row()
-    requests = case.requests
-    bounds = [request.bounds for request in requests]
-    links = [request.reused_from for request in requests]
+
+    def each(value: Callable[[_Request], Any]) -> _Column:
+        return _Column(lambda: map(value, case.requests))
+
     return {
-        "requests": len(requests), "statuses": [request.status for request in requests],
-        "reused_from": [link and _unquoted(link) for link in links], "event_kinds": case.kinds,
-        "effects_ledger": [sum(low for low, _ in bounds), sum(high for _, high in bounds)],
+        "requests": len(case.requests), "statuses": each(lambda request: request.status),
+        "reused_from": each(lambda request: request.reused_from and _unquoted(request.reused_from)),
+        "raised": each(lambda request: CONFLICT if request.conflict else None),
+        "labels": each(lambda request: request.label),
+        "event_kinds": _Column(lambda: map(KINDS.__getitem__, case.kinds)),
+        "effects_ledger": [sum(request.bounds[n] for request in case.requests) for n in (0, 1)],
         "effects_world": case.receipts, "effects_summary": case.receipts,
-        "labels": [request.label for request in requests], "provider_calls": case.provider_calls,
+        "provider_calls": case.provider_calls,
     }  # fmt: skip
 
 
 def _actions_row(row: Row, case: _Case, facts: Row) -> Row:
     """Add what reached the callers; of an orphan the ledger cannot know it."""
     fits = len(row["raised"]) == len(case.requests) and not any(
-        (name == "IdempotencyConflictError") != request.conflict
-        or (name is not None and request.status is not None)
+        (name == CONFLICT) != request.conflict or (name is not None and request.status is not None)
         for name, request in zip(row["raised"], case.requests, strict=True)
     )
     return facts | {"raised": row["raised"] if fits else None}
@@ -1968,7 +2260,7 @@ def _work_row(row: Row, case: _Case, _: Row) -> Row:
     here = next((n for n, step in enumerate(case.trace) if step[0] != case.trace[0][0]), len(case.trace))
     before, after = case.trace[:here], case.trace[here:]
     calls = [step[2] for step in before if step[1] == CALLED]
-    requests = dict(zip(case.streams, case.requests, strict=True))
+    requests = {request.stream: request for request in case.requests}
     if calls:
         last = next(kind for _, kind, stream in reversed(before) if stream == calls[-1] and kind in STAGES)
         stage, effect, then = STAGES[last]
@@ -2029,94 +2321,130 @@ FORMS: dict[str, tuple[Callable[[Row, _Case], bool], Callable[[Row, _Case, Row],
 }  # fmt: skip
 
 
-def _compare_results(results: Row, truths: Mapping[str, Row], ledger: _Ledger, found: _Findings) -> Row:
+def _compare_results(root: str, truths: Mapping[str, Row], ledger: _Ledger, found: _Findings) -> Row:
     """Compare each row with what it should be; give what the protocol is compared with."""
+    cases = {_case_of(run): case for run, case in ledger.cases.items()}
+    raised: dict[str, Any] = {}
+    revisions: dict[str, Any] = {}
+    rows, differing = 0, _Findings()
+
+    def take(pieces: _Pieces) -> None:
+        nonlocal rows
+        row = pieces.row(lambda read, name: truths.get(str(read.get("case")), {}).get(name))
+        if not isinstance(row, dict):
+            raise _Refused("document-shape", "it has a row that is not an object")
+        rows, name = rows + 1, row.get("case", row.get("policy"))  # a trajectory's is its policy
+        if type(name) is not str:
+            raise _Refused("document-shape", "it has a row without a case")
+        raised[name], where = row.get("raised"), f"{RESULTS} case {name!a}"
+        case = cases.get(name, _Case(_quoted(f"/{name}")))
+        truth = next((truth for fits, truth in FORMS.values() if fits(row, case)), None)
+        if truth is None and name not in cases and [*cases] == [*raised][: len(cases)]:
+            return differing.add("tail-missing", where, "the ledger ends before it")
+        if truth is None:
+            return differing.add("document-shape", where, "it has the fields and types of no form of row")
+        if truth is _actions_row:
+            revisions[where] = row["revision"]
+        for field_of_it, value in truth(row, case, truths.get(name) or _facts(case)).items():
+            _compare(field_of_it, row.get(field_of_it), value, case, where, differing)
+        return None
+
+    results = _document(root, RESULTS, found, rows="rows", row=take)
     if not results:
         return {}
-    names = [row.get("case", row.get("policy")) for row in results["rows"]]  # a trajectory's is its policy
-    if not all(type(name) is str for name in names):
-        found.add("document-shape", RESULTS, "it has a row without a case")
-        return {}
     lesson, revision = results["lesson"], results["revision"]
-    if {request.rules for request in ledger.requests.values()} - {revision}:
+    if ledger.rules - {revision}:
         found.add("revision-differs", RESULTS, "the ledger's requests were asked under other rules")
-    runs = dict(zip([_quoted(f"{lesson}/{name}") for name in names], results["rows"], strict=True))
-    if len(runs) != len(results["rows"]) or runs.keys() != ledger.cases.keys():
+    if len(raised) != rows or {_quoted(f"{lesson}/{name}") for name in raised} != ledger.cases.keys():
         found.add("cases-differ", RESULTS, "its cases are not those of the ledger")
-    for run, row in runs.items():
-        case, where = ledger.cases.get(run, _Case(run)), f"{RESULTS} case {_case_of(run)!a}"
-        truth = next((truth for fits, truth in FORMS.values() if fits(row, case)), None)
-        if truth is None and run not in ledger.cases and [*ledger.cases] == [*runs][: len(ledger.cases)]:
-            found.add("tail-missing", where, "the ledger ends before it")
-            continue
-        if truth is None:
-            found.add("document-shape", where, "it has the fields and types of no form of row")
-            continue
-        facts = {"revision": revision, **(truths.get(run) or _facts(case))}
-        for name, value in truth(row, case, facts).items():
-            said = row.get(name)
-            if said == value:
-                continue
-            goes_on = name == "event_kinds" and said[: len(value)] == value
-            if goes_on or (name == "events_after" and said > value) or value == PAUSED:
-                found.add("tail-missing", where, f"its {name} go on where the ledger ends")
-            else:
-                code = "row-sample" if case.samples else f"row-{name.replace('_', '-')}"
-                found.add(code, where, f"its {name} is not what ledger and world show")
-    raised = {run: row.get("raised") for run, row in runs.items()}
+    found.take(differing)
+    for where in [where for where, said in revisions.items() if said != revision]:
+        found.add("row-revision", where, "its revision is not that of the results")
     return {"lesson": lesson, "revision": revision, "raised": raised}
+
+
+def _compare(name: str, said: Any, value: Any, case: _Case, where: str, found: _Findings) -> None:
+    if _is(said, value):
+        return
+    goes_on = name == "event_kinds" and [*islice(said, len(case.kinds))] == [*value]
+    if goes_on or (name == "events_after" and said > value) or value == PAUSED:
+        found.add("tail-missing", where, f"its {name} go on where the ledger ends")
+    else:
+        code = "row-sample" if case.samples else f"row-{name.replace('_', '-')}"
+        found.add(code, where, f"its {name} is not what ledger and world show")
 
 
 # --- step 8: the protocol ----------------------------------------------------------------------------------
 
 
 def _compare_protocol(
-    protocol: Row, said: Row, truths: Mapping[str, Row], ledger: _Ledger, found: _Findings
+    root: str, said: Row, truths: Mapping[str, Row], ledger: _Ledger, found: _Findings
 ) -> None:
     """Compare what was planned and expected with what ledger, world and results show."""
+    cases = {_case_of(run): case for run, case in ledger.cases.items()}
+    planned, differing = [], _Findings()
+
+    def due(plan: Row, name: str) -> Any:
+        case = str(plan.get("case"))
+        if name == "requests":
+            in_order = type(marked := plan.get("marked")) is list and "threads" not in marked
+            return cases[case].asked if in_order and case in cases else None
+        return said["raised"].get(case) if name == "raised" else truths.get(case, {}).get(name)
+
+    def take(pieces: _Pieces) -> None:
+        plan = pieces.row(due if said else lambda _, __: None)
+        if not _shaped(plan, PLAN_OF_A_CASE):
+            raise _Refused("document-shape", "it does not have the fields and types of a protocol's cases")
+        planned.append(plan["case"])
+        if said and plan["case"] in said["raised"]:
+            case = cases.get(plan["case"], _Case(""))
+            _compare_plan(plan, case, truths.get(plan["case"]) or _facts(case), said, differing)
+
+    protocol = _document(root, PROTOCOL, found, rows="cases", row=take)
     if not protocol or not said:
         return
     if (protocol["lesson"], protocol["revision"]) != (said["lesson"], said["revision"]):
         found.add("revision-differs", PROTOCOL, "its lesson or rules are not those of the results")
     if protocol["ledger_id"] != ledger.ledger_id:
         found.add("ledger-id-differs", PROTOCOL, "it names another ledger")
-    runs = [_quoted(f"{protocol['lesson']}/{plan['case']}") for plan in protocol["cases"]]
-    if runs != [*said["raised"]]:
+    if planned != [*said["raised"]] or protocol["lesson"] != said["lesson"]:
         found.add("cases-differ", PROTOCOL, "its cases are not those of the results, in their order")
-    for run, plan in zip(runs, protocol["cases"], strict=True):
-        if run not in said["raised"]:
-            continue
-        case, where = ledger.cases.get(run, _Case(run)), f"{PROTOCOL} case {plan['case']!a}"
-        asked, planned, expected = _asked(case), plan["requests"], plan["expected"]
-        seen = dict(truths.get(run) or _facts(case))
-        raised = said["raised"][run]
-        if (len(case.trajectories) == 1) != ("policy" in expected):
-            found.add("document-shape", where, "what it expects has another form than the row")
-            continue
-        seen["raised"] = expected.get("raised") if raised is None else raised  # not every form says it
-        if plan["marked"]:
-            allowed = all(status in expected["statuses"] for status in seen["statuses"])
-            seen |= {"raised": expected["raised"], "statuses": expected["statuses"] if allowed else None}
-        if "threads" in plan["marked"]:  # their order is nobody's promise, nor which of them is replayed
-            asked, planned = sorted(asked, key=_dump), sorted(planned, key=_dump)
-            seen["reused_from"] = expected["reused_from"]
-        if asked != planned:
-            found.add("requests-differ", where, "the requests in the ledger are not those that were planned")
-        for name, value in expected.items():
-            if seen[name] != value:
-                found.add(f"expected-{name.replace('_', '-')}", where, f"its {name} is not what was expected")
+    found.take(differing)
 
 
-def _asked(case: _Case) -> list[Row]:
+def _compare_plan(plan: Row, case: _Case, facts: Row, said: Row, found: _Findings) -> None:
+    where, expected = f"{PROTOCOL} case {plan['case']!a}", plan["expected"]
+    raised, planned = said["raised"][plan["case"]], plan["requests"]
+    asked: Iterable[Row] = case.asked
+    if (len(case.trajectories) == 1) != ("policy" in expected):
+        return found.add("document-shape", where, "what it expects has another form than the row")
+    marked = () if "policy" in expected else plan["marked"]
+    seen = facts | {"raised": expected.get("raised") if raised is None else raised}  # not every form says it
+    if marked:
+        allowed = [*expected["statuses"]]
+        fits = all(status in allowed for status in {*seen["statuses"]})
+        seen |= {"raised": expected["raised"], "statuses": expected["statuses"] if fits else None}
+    if "threads" in marked:  # their order is nobody's promise, nor which of them is replayed
+        asked, planned = sorted(asked, key=_dump), sorted(planned, key=_dump)
+        seen["reused_from"] = expected["reused_from"]
+    if not _is(planned, asked):
+        found.add("requests-differ", where, "the requests in the ledger are not those that were planned")
+    for name, value in expected.items():
+        if not _is(value, seen[name]):
+            found.add(f"expected-{name.replace('_', '-')}", where, f"its {name} is not what was expected")
+    return None
+
+
+def _asked(case: _Case) -> Iterator[Row]:
     """Give the requests of a case as a protocol names them."""
-    names = json.loads(f"[{','.join(case.streams)}]")
-    keys = json.loads(f"[{','.join([request.key for request in case.requests])}]")
-    kinds = ["call" if request.call else "action" for request in case.requests]
-    asked = [
-        {"id": name, "kind": kind, "key": key} for name, kind, key in zip(names, kinds, keys, strict=True)
-    ]
-    streams = [_unquoted(trajectory.stream) for trajectory in case.trajectories]
-    return asked + [{"id": stream, "kind": "trajectory", "key": None} for stream in streams]
+    for name, request in zip(case.named(), case.requests, strict=True):
+        kind, key = "call" if request.call else "action", request.key
+        if "\\" in name or "\\" in key:
+            yield {"id": _unquoted(name), "kind": kind, "key": _unquoted(key)}
+        else:
+            yield {"id": name[1:-1], "kind": kind, "key": key[1:-1]}
+    for trajectory in case.trajectories:
+        yield {"id": _unquoted(trajectory.stream), "kind": "trajectory", "key": None}
 
 
 # --- the command -------------------------------------------------------------------------------------------
