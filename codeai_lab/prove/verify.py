@@ -73,6 +73,7 @@ from functools import lru_cache
 from io import RawIOBase
 from itertools import chain, islice, pairwise, repeat
 from json.encoder import encode_basestring as _quoted
+from operator import attrgetter
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -497,7 +498,7 @@ class _Pieces:
                     raise _Refused("not-json", "not JSON") from None
                 continue
             size = end - self.at
-            if end < len(self.text) or not self.more():  # a number may go on
+            if self.text[end : end + 1] not in _MORE_OF_A_NUMBER or not self.more():
                 self.at += size
                 return value
 
@@ -594,8 +595,10 @@ class _Long:
         return self.size
 
     def __iter__(self) -> Iterator[Any]:
-        due = enumerate(chain(self.due, repeat(None)))
-        return islice((self.other.get(place, truth) for place, truth in due), self.size)
+        due: Iterator[Any] = chain(self.due, repeat(None))
+        if self.other:
+            due = (self.other.get(place, truth) for place, truth in enumerate(due))
+        return islice(due, self.size)
 
 
 class _Column:
@@ -606,6 +609,14 @@ class _Column:
 
     def __iter__(self) -> Iterator[Any]:
         return iter(self.make())
+
+
+def _others(said: Any, truth: _Column) -> dict[int, Any]:
+    """Give what in a list differs from what it should be, by its place, as far as there should be any."""
+    if isinstance(said, _Long) and said.due is truth:
+        return said.other
+    both = enumerate(zip(said, truth, strict=False))
+    return {place: one for place, (one, other) in both if one != other}
 
 
 def _is(said: Any, truth: Any) -> bool:
@@ -669,6 +680,7 @@ def _finite(text: str) -> float:
     return value
 
 
+_MORE_OF_A_NUMBER = ("", ".", "e", "E")
 _spaces = re.compile(r"[ \t\n\r]*+").match
 _strict_decode = json.JSONDecoder(
     object_pairs_hook=_once, parse_float=_finite, parse_constant=_finite
@@ -1006,10 +1018,11 @@ class _Request:
         return unsettled and self.attempt > self.observed
 
     @property
-    def conflict(self) -> bool:
-        """A refused identity; the older rules leave no event behind when it is a call's."""
-        silent_call = self.call and not self.answer and self.prior is not None
-        return silent_call or self.answer == "identity-conflict"
+    def raised(self) -> str | None:
+        """What a refused identity raises; the older rules leave no event behind when it is a call's."""
+        if self.answer:
+            return CONFLICT if self.answer == "identity-conflict" else None
+        return CONFLICT if self.call and self.prior is not None else None
 
     @property
     def bounds(self) -> tuple[int, int]:
@@ -1026,7 +1039,7 @@ class _Request:
     def label(self) -> str | None:
         if self.reused_from is not None or self.status == "denied":
             return "denied" if self.reused_from is None else "replay"
-        if self.conflict or self.answer in REFUSED_STATUS:
+        if self.raised or self.answer in REFUSED_STATUS:
             return "unknown" if self.answer == "effect-unknown" else "refused"
         if self.duplicate or self.retry:
             return "duplicate" if self.duplicate else "retry"
@@ -1326,17 +1339,17 @@ class _Ledger:
 
     def completed(self, request: _Request, status: str, link: str | None, content: str) -> bool:
         """Note a completion, and say whether it is a sound replay: of an original that recorded the same."""
-        request.answer, request.status, request.reused_from = "completed", status, link
+        request.answer, request.status = "completed", status
         if link is None:
             request.told = (status, _brief(content))
             if request.prior is not None and status != "denied" and request.rules in RULES:
                 self.add("not-replayed", "its key was decided when it was asked, and it was carried out")
             return False
-        original = self.find(link)
+        request.reused_from, original = _unquoted(link), self.find(link)
         if (
             original is None
             or original is request
-            or not (original.told or original.reused_from)
+            or not (original.told or original.reused_from is not None)
             or (original.call, original.key) != (request.call, request.key)
         ):
             self.add("reuse-unresolved", "its reuse link names no earlier completion of the same key")
@@ -1354,11 +1367,13 @@ class _Ledger:
         return False
 
     def replayed(self, request: _Request, original: _Request, status: str) -> None:
-        request.answer, request.status, request.reused_from = "completed", status, original.stream
-        if request.work:
-            return
+        """Note a sound replay; one of those in one case, under one rule set, stands for all."""
         echo = original.echo
-        if echo is None or echo.case is not request.case or echo.rules != request.rules:
+        if request.work or echo is None or echo.case is not request.case or echo.rules != request.rules:
+            request.answer, request.status = "completed", status
+            request.reused_from = _unquoted(original.stream)
+            if request.work:
+                return
             echo = original.echo = request
         self.let_go(request, echo)
 
@@ -2212,14 +2227,12 @@ def _facts(case: _Case) -> Row:
     if len(case.trajectories) == 1:
         return case.trajectories[0].row()
 
-    def each(value: Callable[[_Request], Any]) -> _Column:
-        return _Column(lambda: map(value, case.requests))
+    def each(name: str) -> _Column:
+        return _Column(lambda: map(attrgetter(name), case.requests))
 
     return {
-        "requests": len(case.requests), "statuses": each(lambda request: request.status),
-        "reused_from": each(lambda request: request.reused_from and _unquoted(request.reused_from)),
-        "raised": each(lambda request: CONFLICT if request.conflict else None),
-        "labels": each(lambda request: request.label),
+        "requests": len(case.requests), "statuses": each("status"), "reused_from": each("reused_from"),
+        "raised": each("raised"), "labels": each("label"),
         "event_kinds": _Column(lambda: map(KINDS.__getitem__, case.kinds)),
         "effects_ledger": [sum(request.bounds[n] for request in case.requests) for n in (0, 1)],
         "effects_world": case.receipts, "effects_summary": case.receipts,
@@ -2229,11 +2242,12 @@ def _facts(case: _Case) -> Row:
 
 def _actions_row(row: Row, case: _Case, facts: Row) -> Row:
     """Add what reached the callers; of an orphan the ledger cannot know it."""
-    fits = len(row["raised"]) == len(case.requests) and not any(
-        (name == CONFLICT) != request.conflict or (name is not None and request.status is not None)
-        for name, request in zip(row["raised"], case.requests, strict=True)
+    raised, known = row["raised"], facts["raised"]
+    fits = len(raised) == len(case.requests) and all(
+        (case.requests[place].raised, case.requests[place].status) == (None, None) and name != CONFLICT
+        for place, name in _others(raised, known).items()
     )
-    return facts | {"raised": row["raised"] if fits else None}
+    return facts | {"raised": raised if fits else None}
 
 
 # The newest of these events of a call says how far it came, what the provider did, and what is in order.
@@ -2438,11 +2452,12 @@ def _compare_plan(plan: Row, case: _Case, facts: Row, said: Row, found: _Finding
 def _asked(case: _Case) -> Iterator[Row]:
     """Give the requests of a case as a protocol names them."""
     for name, request in zip(case.named(), case.requests, strict=True):
-        kind, key = "call" if request.call else "action", request.key
-        if "\\" in name or "\\" in key:
-            yield {"id": _unquoted(name), "kind": kind, "key": _unquoted(key)}
-        else:
-            yield {"id": name[1:-1], "kind": kind, "key": key[1:-1]}
+        key = request.key
+        yield {
+            "id": name[1:-1] if "\\" not in name else _unquoted(name),
+            "kind": "call" if request.call else "action",
+            "key": key[1:-1] if "\\" not in key else _unquoted(key),
+        }
     for trajectory in case.trajectories:
         yield {"id": _unquoted(trajectory.stream), "kind": "trajectory", "key": None}
 

@@ -75,6 +75,7 @@ _ITEMS = st.recursive(
     st.sampled_from([None, 1, "\t"]),
     st.lists(_ITEMS, max_size=4),
 )
+@example({"": [0.0, -1.5e300, 2e-7]}, 1, None, [])
 def test_a_document_in_pieces_is_the_document(
     value: dict[str, Any], block: int, indent: Any, due: list[Any]
 ) -> None:
