@@ -10,14 +10,15 @@ PYTEST := $(BIN)/python -m pytest -q -p no:cacheprovider
 READY := $(VENV)/.installed
 
 NOTEBOOKS := $(wildcard notebooks/*.ipynb) $(shell find evidence -name notebook.ipynb 2>/dev/null)
-# Two at a time, each one's output in one piece where this make can do that.
-TOGETHER := $(MAKE) --no-print-directory --keep-going -j2 $(if $(filter output-sync,$(.FEATURES)),--output-sync=target)
+# Three at a time, since on two cores one of them waits: for a browser, a disk, a kill. The longest come first, and
+# last the one that starts two kernels at once. Each one's output is in one piece where this make can do that.
+TOGETHER := $(MAKE) --no-print-directory --keep-going -j3 $(if $(filter output-sync,$(.FEATURES)),--output-sync=target)
 
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 # A kernel chooses its own way of drawing.
 unexport MPLBACKEND
 
-.PHONY: help demo lab test lint types unit real browser chromium synced nbval sync bench lock clean
+.PHONY: help demo lab test lint types unit real kills browser synced nbval sync bench lock clean
 .DELETE_ON_ERROR:
 
 help:  ## list the targets
@@ -30,7 +31,7 @@ lab: $(READY)  ## open JupyterLab on the notebooks
 	@$(LAB) lab
 
 test: $(READY)  ## lint, types, unit tests, real kernels and kills, notebooks byte for byte, nbval
-	@$(TOGETHER) browser real lint types unit synced nbval
+	@$(TOGETHER) real browser unit nbval kills synced types lint
 
 sync: $(READY)  ## run the notebooks and store their outputs
 	@$(LAB) sync
@@ -60,17 +61,19 @@ unit: $(READY)
 	@$(PYTEST) tests --ignore=tests/real
 
 real: $(READY)
-	@$(PYTEST) tests/real --ignore-glob='*_browser.py'
+	@$(PYTEST) tests/real --ignore-glob='*_browser.py' --ignore-glob='*_kills.py'
 
-browser: $(READY) chromium
-	@$(PYTEST) $(wildcard tests/real/*_browser.py)
+kills: $(READY)
+	@$(PYTEST) $(wildcard tests/real/*_kills.py)
 
-# The browser tests drive Debian's Chromium; where it is missing and may be installed, it is.
-chromium:
+# The browser tests drive Debian's Chromium; where it is missing and may be installed, it is. No target of its
+# own: make would begin everything else before it came back to what waits for that.
+browser: $(READY)
 	@for name in chromium chromium-browser google-chrome; do command -v $$name >/dev/null && exit 0; done; \
 	test "$$(id -u)" = 0 && command -v apt-get >/dev/null && apt-get update -qq && \
 	  DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends chromium >/dev/null && exit 0; \
 	echo "The browser tests need Chromium; install it, on Debian with: apt-get install chromium"; exit 1
+	@$(PYTEST) $(wildcard tests/real/*_browser.py)
 
 synced: $(READY)
 	@$(LAB) sync --check
@@ -85,13 +88,20 @@ endif
 
 # --- the environment: the lock first, then the project itself; neither is touched again until its file changes ---
 
+# The pip that comes with Python may take half a minute to choose what the lock leaves no choice about.
+PIP := pip==26.3 --hash=sha256:f3b60b20ffaadd4415ed7957212a38ac63fa4c5fa375bd0f4a797777940fad13
+
 $(VENV)/.locked: requirements.lock
 	@$(PYTHON) -c "import sys; sys.exit(sys.version_info < (3, 11))" || { \
 	  echo "codeai_lab needs Python 3.11 or newer; name one with: make PYTHON=python3.12"; exit 1; }
 	@echo "Setting up $(VENV) from requirements.lock, once; this takes about a minute."
 	@$(PYTHON) -m venv --clear $(VENV) || { \
 	  echo "Python could not make $(VENV); on Debian and Ubuntu install the package python3-venv."; exit 1; }
-	@$(BIN)/python -m pip install -qq --require-hashes -r requirements.lock
+	@echo "$(PIP)" >$(VENV)/pip.txt
+	@$(BIN)/python -m pip install -qq --require-hashes -r $(VENV)/pip.txt || echo "Going on with the pip that is there."
+# Compiled afterwards, on all cores; like pip, this passes over what is no Python of this version.
+	@$(BIN)/python -m pip install -qq --no-compile --require-hashes -r requirements.lock
+	@$(BIN)/python -m compileall -qq -j0 $(VENV) || true
 	@touch $@
 
 $(READY): $(VENV)/.locked pyproject.toml

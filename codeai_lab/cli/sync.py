@@ -212,7 +212,14 @@ async def _fresh(path: Path, nb: NotebookNode, timeout_s: int) -> NotebookNode:
 def _to_its_end(work: Coroutine[Any, Any, T]) -> T:
     # Selector, since the messages of a kernel come over sockets that Windows' default loop cannot watch.
     with asyncio.Runner(loop_factory=asyncio.SelectorEventLoop) as runner:
+        runner.get_loop().set_exception_handler(_unless_interrupted)
         return runner.run(work)
+
+
+def _unless_interrupted(loop: asyncio.AbstractEventLoop, said: dict[str, Any]) -> None:
+    # An interrupt reaches the caller; that the tasks it went through were not asked about it is no news.
+    if not isinstance(said.get("exception"), KeyboardInterrupt):
+        loop.default_exception_handler(said)
 
 
 def _difference(path: Path, before: NotebookNode, after: NotebookNode) -> str:

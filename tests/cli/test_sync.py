@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import json
 import os
 from collections.abc import Callable
@@ -269,6 +270,25 @@ def test_an_unfinished_write_leaves_the_old_file_and_nothing_beside_it(
         assert [o.why for o in sync([path])] == ["one.ipynb cannot be written: No space left on device."]
     assert path.read_bytes() == before
     assert [entry.name for entry in tmp_path.iterdir()] == ["one.ipynb"]
+
+
+def test_an_interrupt_is_the_callers_and_nothing_else_is_said_of_it(
+    tmp_path: Path, kernel: Callable[[Run], None], caplog: pytest.LogCaptureFixture
+) -> None:
+    """S2: wherever it falls, asyncio does not complain of the tasks that it went through."""
+
+    def work(nb: NotebookNode) -> None:
+        raise KeyboardInterrupt
+
+    kernel(work)
+    try:
+        sync([stored_in(tmp_path, notebook())])
+    except KeyboardInterrupt as interrupt:
+        told = interrupt
+    told.__traceback__ = None  # it holds the tasks
+    del told
+    gc.collect()
+    assert caplog.records == []
 
 
 def test_a_file_saved_while_it_ran_is_not_overwritten(tmp_path: Path, kernel: Callable[[Run], None]) -> None:

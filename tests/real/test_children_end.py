@@ -22,6 +22,14 @@ COMMANDS = {
     "watchlist": ("watchlist",),
     "contention": ("contention", "--clients", "100", "200", "--runs", "400"),
 }
+# Whoever runs the tests may ignore what is sent here, as `nohup` and a job in the background do.
+PROGRAM = """
+import signal
+signal.signal(signal.SIGINT, signal.default_int_handler)
+signal.signal(signal.SIGHUP, signal.SIG_DFL)
+from codeai_lab.cli import main
+main()
+"""
 SHADOWS = (
     "duckdb", "json", "filelock", "pickle", "socket", "signal", "struct", "runpy", "tempfile", "codeai_lab",
 )  # fmt: skip
@@ -33,9 +41,8 @@ pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="sessions and si
 
 def begun(command: str, folder: Path) -> subprocess.Popen[str]:
     """Start a command in a folder, as an installed one is started: without that folder in its path."""
-    program = "import sys; from codeai_lab.cli import main; main()"
     return subprocess.Popen(
-        [sys.executable, "-P", "-c", program, "replay", *COMMANDS[command]],
+        [sys.executable, "-P", "-c", PROGRAM, "replay", *COMMANDS[command]],
         cwd=folder,
         env={**os.environ, "PYTHONPATH": str(ROOT)},
         stdout=subprocess.PIPE,

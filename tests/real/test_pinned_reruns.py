@@ -11,14 +11,13 @@ import shutil
 import sys
 from collections.abc import Callable
 from dataclasses import replace
-from functools import cache
 from pathlib import Path
-from tempfile import mkdtemp
 from typing import Any
 
 import click
 import pytest
 from click.testing import CliRunner, Result
+from frozen_again import frozen_again
 
 from codeai_lab import cli
 from codeai_lab.lessons import rerunning
@@ -38,20 +37,12 @@ class _Main(click.Command):
         super().__init__("main", callback=cli.main)
 
 
-@cache
-def played_again(lesson: str, rules: str) -> Path:
-    """Play a lesson and freeze it, for real, the first time that it is asked for."""
-    folder = Path(mkdtemp(prefix="codeai-lab-again-")) / "bundle"
-    freezable(lesson).freeze(rules, folder, None, None)
-    return folder
-
-
 def rerun(folder: Path, *options: str) -> Result:
     """Run the command on a bundle; what it plays is played once for all."""
 
     def as_played(lesson: str) -> Freezable:
         def copy(rules: str, to: Path, notebook: Path | None, progress: object) -> str:
-            shutil.copytree(played_again(lesson, rules), to)
+            shutil.copytree(frozen_again(lesson, rules)[0], to)
             return ""
 
         return replace(freezable(lesson), freeze=copy)
@@ -69,7 +60,7 @@ def frozen_here(tmp_path: Path) -> Callable[[str], Copy]:
     def give(name: str) -> Copy:
         copy = Copy(Path(shutil.copytree(EVIDENCE / name, tmp_path / "copy")))
         protocol = copy.document("protocol")
-        again = played_again(protocol["lesson"], protocol["revision"])
+        again, _ = frozen_again(protocol["lesson"], protocol["revision"])
         copy.write_document("environment", json.loads((again / "data" / "environment.json").read_bytes()))
         copy.seal()
         return copy

@@ -168,6 +168,7 @@ def test_when_the_first_kernel_is_killed_the_second_may_write(
     first.start(ACTING)
     grows(folder)
     is_one_sentence_without_a_path(second.run(REFUSED), folder)
+    grows(folder)
     first.kill()
 
     orphans, refused, verdicts, answers, still_open, keys = second.run(TAKING_OVER).told()

@@ -10,9 +10,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from click.testing import CliRunner
+from frozen_again import frozen_again
 
-from codeai_lab.cli import cli
 from codeai_lab.clock import ManualClock
 from codeai_lab.decide.authority import PolicyEngine
 from codeai_lab.lessons.working_state import COLUMNS, EXPECTED, play
@@ -139,13 +138,11 @@ def test_every_play_leaves_what_is_pinned_of_one(
 
 
 def test_the_command_freezes_it_with_the_same_bytes_every_time(
-    frozen_working_state: Path, tmp_path: Path
+    frozen_working_state: Path,
 ) -> None:
     """FZ2, WL3: played once more it has the same bytes, and its digest is what the outside world keeps."""
-    to = tmp_path / "bundle"
-    run = CliRunner().invoke(cli, ["freeze", "working-state", "--to", str(to)])
-    assert run.exit_code == 0, run.output
-    assert digest_of(to) in run.output
+    to, said = frozen_again("working-state", "lab")
+    assert digest_of(to) in said
     assert verify(to, digest_of(to)).complete == "yes"
     assert digest_of(to) == digest_of(frozen_working_state)
 
