@@ -10,6 +10,7 @@ import os
 import shutil
 from collections.abc import Callable
 from concurrent.futures import Executor, Future
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,7 @@ REAL = Path(__file__).parent / "real"
 (KILLED,) = (Path(__file__).parents[1] / "evidence" / "working-state").glob("*-lab")
 
 os.environ.setdefault("MPLBACKEND", "Agg")
+gc.disable()  # until all is imported and collected: see `pytest_collection_finish`
 
 # A run never fails by the luck of its draw, nor by the load of the machine.
 hypothesis.settings.register_profile(
@@ -37,8 +39,13 @@ hypothesis.settings.load_profile("repeatable")
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Mark what lies in tests/real, so that `-m "not real"` leaves out everything slow."""
     for item in items:
-        if REAL in item.path.parents:
+        if is_real(item.path):
             item.add_marker(pytest.mark.real)
+
+
+@cache
+def is_real(path: Path) -> bool:
+    return REAL in path.parents
 
 
 class InThisProcess(Executor):
@@ -62,18 +69,20 @@ OF_PROCESSES = sweeps.ProcessPoolExecutor
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_setup(item: pytest.Item) -> None:
     """Let a sweep start its processes in tests/real only; its answers are the same."""
-    is_real = REAL in item.path.parents
-    sweeps.ProcessPoolExecutor = OF_PROCESSES if is_real else InThisProcess  # type: ignore[misc,assignment]
+    pool = OF_PROCESSES if is_real(item.path) else InThisProcess
+    sweeps.ProcessPoolExecutor = pool  # type: ignore[misc,assignment]
 
 
 def pytest_collection_finish() -> None:
     """Set aside what was imported and collected: it stays to the end, so the garbage collector need not look.
 
-    What the tests leave is little and is looked through more rarely than by default.
+    What the tests leave is little and is looked through more rarely than by default; what has become old is
+    mostly kept for other tests, and is looked through hardly ever.
     """
     gc.collect()
     gc.freeze()
-    gc.set_threshold(5_000, 10, 50)
+    gc.set_threshold(50_000, 20, 1_000)
+    gc.enable()
 
 
 @pytest.fixture(scope="session")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -55,15 +56,22 @@ class Played:
         return Runtime(ledger).execute_action(request, authority=Authority.of("c"), adapter=adapter)
 
 
-@pytest.fixture
-def played(tmp_path: Path) -> Played:
+@pytest.fixture(scope="module")
+def seven_events(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Seven events: a success of three and its completion, an interrupt in an effect of three."""
-    one = Played(tmp_path)
+    one = Played(tmp_path_factory.mktemp("seven"))
     with DuckDBLedger(one.path) as ledger:
         one.ask(ledger, "a1", "k1")
         with pytest.raises(KeyboardInterrupt):
             one.ask(ledger, "a2", "k2", after=stop)
-    return one
+    return one.path.parent
+
+
+@pytest.fixture
+def played(seven_events: Path, tmp_path: Path) -> Played:
+    """Give a copy of these events, which may be added to."""
+    shutil.copytree(seven_events, tmp_path, dirs_exist_ok=True)
+    return Played(tmp_path)
 
 
 def everything(folder: Path) -> dict[str, bytes]:

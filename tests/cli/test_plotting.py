@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
+import matplotlib.figure
 import pytest
 from test_commands import run
 
@@ -35,6 +37,20 @@ def test_every_figure_is_of_a_lesson_and_is_listed_here() -> None:
     assert [(lesson, name) for lesson, figures in FIGURES.items() for name in figures] == list(SMALL)
 
 
+@pytest.fixture
+def one_picture(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Draw one SVG and no further picture: for a test that asks for the numbers twice."""
+    save, saved = matplotlib.figure.Figure.savefig, []
+
+    def save_one(figure: matplotlib.figure.Figure, to: Any, *, format: str, **given: Any) -> None:
+        if format == "svg" and not saved:
+            saved.append(to)
+            save(figure, to, format=format, **given)
+
+    monkeypatch.setattr(matplotlib.figure.Figure, "savefig", save_one)
+
+
+@pytest.mark.usefixtures("one_picture")
 @pytest.mark.parametrize(("lesson", "figure"), [key for key, options in SMALL.items() if options is not None])
 def test_a_figures_numbers_are_written_twice_alike(tmp_path: Path, lesson: str, figure: str) -> None:
     """The same question gives the same bytes (PT3)."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 
 import pytest
@@ -48,6 +49,14 @@ def test_rules_that_a_lesson_is_not_played_under_are_refused() -> None:
         freezable("backoff").rules_named("lab")
 
 
+@pytest.fixture(scope="module")
+def hedging(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Give the bundle of `hedging`, frozen one time; change a copy."""
+    to = tmp_path_factory.mktemp("hedging") / "bundle"
+    freezable("hedging").freeze("sampled", to, None, None)
+    return to
+
+
 @pytest.mark.parametrize("name", QUICK)
 def test_samples_become_evidence(name: str, tmp_path: Path) -> None:
     """A bundle of samples is accepted, is the same bytes again, and its rerun is the same in every case."""
@@ -64,9 +73,9 @@ def test_samples_become_evidence(name: str, tmp_path: Path) -> None:
     assert rerun(tmp_path / "one").same
 
 
-def test_a_changed_sample_is_found(tmp_path: Path) -> None:
+def test_a_changed_sample_is_found(hedging: Path, tmp_path: Path) -> None:
     """A figure of the results that its sample does not give is a finding of its field."""
-    freezable("hedging").freeze("sampled", tmp_path / "bundle", None, None)
+    shutil.copytree(hedging, tmp_path / "bundle")
     results = tmp_path / "bundle" / "data" / "results.json"
     said = json.loads(results.read_text())
     said["rows"][2]["extra_load"]["sampled"] += 0.01

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from functools import cache
+from typing import Any
+
 import pytest
 
 from codeai_lab.decide.backoff import Backoff, Strategy
@@ -15,15 +18,21 @@ def begin(name: str) -> dict[str, float]:
     return {value: span[3] for value, span in QUESTIONS[name].values.items()}
 
 
+@cache
+def full(name: str) -> list[dict[str, Any]]:
+    """Ask a question in full with the values that it begins with, one time for all tests that look at it."""
+    return QUESTIONS[name].full(begin(name))
+
+
 @pytest.mark.parametrize("name", QUESTIONS)
 def test_the_same_values_give_the_same_rows(name: str) -> None:
     """In preview as in full, and both come to the same named numbers (WI1)."""
     question, values = QUESTIONS[name], begin(name)
-    preview, full = question.preview(values), question.full(values)
+    preview, whole = question.preview(values), full(name)
     assert preview == question.preview(dict(values))
-    assert preview != full
-    assert list(question.numbers(preview)) == list(question.numbers(full))
-    assert set(preview[0]) == set(full[0])
+    assert preview != whole
+    assert list(question.numbers(preview)) == list(question.numbers(whole))
+    assert set(preview[0]) == set(whole[0])
 
 
 @pytest.mark.parametrize("name", QUESTIONS)
@@ -37,19 +46,19 @@ def test_the_ends_of_every_span_can_be_asked_for(name: str) -> None:
 def test_waits_have_their_law_beside_them() -> None:
     """The full run has the closed form of every rule; the preview leaves the decorrelated one out (WI2)."""
     values = begin("waits") | {"clients": 2_000}
-    full, preview = QUESTIONS["waits"].full(values), QUESTIONS["waits"].preview(values)
-    totals = {row["strategy"]: row["total_mean"] for row in full}
+    whole, preview = QUESTIONS["waits"].full(values), QUESTIONS["waits"].preview(values)
+    totals = {row["strategy"]: row["total_mean"] for row in whole}
     for name in ("full", "decorrelated"):
         law = total_law(Backoff(strategy=Strategy(name)), 8)
         assert totals[name]["closed_form"] == law.mean
         assert abs(totals[name]["sampled"] - law.mean) < 4 * law.variance**0.5 / 2_000**0.5
     assert {row["strategy"] for row in preview if row["mean"]["closed_form"] is None} == {"decorrelated"}
-    assert QUESTIONS["waits"].numbers(full)["exponential, busiest second"] == 1
+    assert QUESTIONS["waits"].numbers(whole)["exponential, busiest second"] == 1
 
 
 def test_duplicates_are_those_of_the_lesson() -> None:
     """P(duplicate) is the loss of responses, whatever the attempts."""
-    numbers = QUESTIONS["duplicates"].numbers(QUESTIONS["duplicates"].full(begin("duplicates")))
+    numbers = QUESTIONS["duplicates"].numbers(full("duplicates"))
     assert numbers["probability of a duplicate"] == pytest.approx(0.3, abs=4 * (0.21 / 20_000) ** 0.5)
     assert numbers["expected effects"] == pytest.approx(1.417, abs=0.02)
 
@@ -57,12 +66,12 @@ def test_duplicates_are_those_of_the_lesson() -> None:
 def test_an_overload_is_previewed_by_a_shorter_run() -> None:
     """Both say what is left at the end: 560 attempts a second, and nothing of use (WI2)."""
     question, values = QUESTIONS["overload"], begin("overload")
-    preview, full = question.preview(values), question.full(values)
-    assert (len(preview), len(full)) == (PREVIEWED_S, RUN_S)
+    preview, whole = question.preview(values), full("overload")
+    assert (len(preview), len(whole)) == (PREVIEWED_S, RUN_S)
     assert abs(question.numbers(preview)["load at the end"] - 560) < 4 * (2 * 280 * 2 / 15) ** 0.5
-    assert abs(question.numbers(full)["load at the end"] - 560) < 18
-    assert question.numbers(full)["goodput at the end"] == 0
-    assert [row["second"] for row in full if row["stands_still"]] == list(range(20, 30))
+    assert abs(question.numbers(whole)["load at the end"] - 560) < 18
+    assert question.numbers(whole)["goodput at the end"] == 0
+    assert [row["second"] for row in whole if row["stands_still"]] == list(range(20, 30))
 
 
 def test_traces_are_those_of_the_lesson() -> None:

@@ -15,7 +15,10 @@ from typing import Any
 import pytest
 import rfc8785
 
+from codeai_lab.canonical import encoded
 from codeai_lab.prove import bundle, verify
+from codeai_lab.prove.copies import Copy, Event
+from codeai_lab.prove.corrupt import corrupt
 
 RULE_SETS = ("7a0d43b", "a1b562a", "1b3c7a2", "88d1291", "lab")
 LESSON = "retry-effects"
@@ -317,7 +320,7 @@ def kept(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[..., Pat
     digests: dict[Path, str] = {}
 
     @cache
-    def give(revision: str, *, rarer: bool = False) -> Path:
+    def made(revision: str, rarer: bool) -> Path:
         folder = tmp_path_factory.mktemp(f"kept-{revision}")
         written = Script(folder / "run", revision)
         if rarer:
@@ -326,7 +329,7 @@ def kept(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[..., Pat
         digests[folder / "good"] = written.freeze(folder / "good")
         return folder / "good"
 
-    yield give
+    yield lambda revision, *, rarer=False: made(revision, rarer)
     for folder, digest in digests.items():
         assert verify.verify(folder, digest).valid, "a test changed what others read; it needs a copy"
 
@@ -340,3 +343,45 @@ def good(tmp_path: Path, kept: Callable[..., Path]) -> Callable[..., Path]:
         return tmp_path / name
 
     return build
+
+
+@pytest.fixture(scope="session")
+def damaged(kept: Callable[..., Path], tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Path]:
+    """Give a bundle of `kept` as one kind of corruption leaves it, damaged one time for all that read it.
+
+    Raises: CorruptionDoesNotApplyError, as `corrupt` does.
+    """
+    folder = tmp_path_factory.mktemp("damaged")
+
+    @cache
+    def made(kind: str, revision: str, rarer: bool) -> Path:
+        to = folder / f"{revision}-{'rarer' if rarer else 'seven'}-{kind}"
+        corrupt(kept(revision, rarer=rarer), kind, to)
+        return to
+
+    return lambda kind, revision, *, rarer=False: made(kind, revision, rarer)
+
+
+@pytest.fixture
+def rewriting() -> Callable[[Copy, list[Event]], Callable[[int], None]]:
+    """Give what writes a ledger back after one event was changed: the bytes of `Copy.write_events`, sooner.
+
+    Only that event is encoded anew; of those behind it nothing changes but the digest of the line before.
+    """
+
+    def of(copy: Copy, events: list[Event]) -> Callable[[int], None]:
+        copy.write_events(events)
+        lines = [line.removesuffix(b"\n") for line in copy.lines()]
+        digests = [sha256(line).encode() for line in lines]
+
+        def rewrite(place: int) -> None:
+            seq, changed = place + 1, lines[: place + 1]
+            changed.append(encoded({**events[place], "seq": seq, "prev": digests[place].decode()}))
+            for known, line in zip(digests[seq:], lines[seq + 1 :], strict=False):
+                prev = sha256(changed[-1]).encode()
+                changed.append(line.replace(b'"prev":"' + known, b'"prev":"' + prev))
+            copy.write_lines([line + b"\n" for line in changed])
+
+        return rewrite
+
+    return of

@@ -40,17 +40,16 @@ def bytes_of(folder: Path) -> dict[str, str]:
 
 @pytest.mark.parametrize("rarer", [False, True])
 def test_every_kind_is_named_and_told_from_every_other(
-    kept: Good, tmp_path: Path, revision: str, rarer: bool
+    kept: Good, damaged: Good, revision: str, rarer: bool
 ) -> None:
     """CO1, CO2: the source keeps every byte; each inside kind is refused by its code, no two alike."""
     source = kept(revision, rarer=rarer)
     before, found = bytes_of(source), defaultdict(list)
     for kind in INSIDE:
         try:
-            corrupt(source, kind.name, tmp_path / kind.name)
+            said = codes(damaged(kind.name, revision, rarer=rarer))
         except CorruptionDoesNotApplyError:
             continue
-        said = codes(tmp_path / kind.name)
         assert kind.code in said, kind.name
         found[said].append(kind.name)
 
@@ -60,25 +59,22 @@ def test_every_kind_is_named_and_told_from_every_other(
 
 @pytest.mark.parametrize("kind", OUTSIDE, ids=lambda kind: kind.name)
 def test_an_outside_kind_is_caught_by_the_outside_digest_alone(
-    kept: Good, tmp_path: Path, revision: str, kind: object
+    kept: Good, damaged: Good, revision: str, kind: object
 ) -> None:
     """What is consistent in every way is valid by itself, and its completeness is said to be open."""
     source = kept(revision)
-    name = kind.name  # type: ignore[attr-defined]
-    corrupt(source, name, tmp_path / "forged")
-    alone = verify.verify(tmp_path / "forged")
+    forged = damaged(kind.name, revision)  # type: ignore[attr-defined]
+    alone = verify.verify(forged)
 
     assert (alone.valid, alone.complete, alone.findings) == (True, "not checked", ())
-    assert codes(tmp_path / "forged", bundle.digest_of(source)) == {"outside-digest-differs"}
-    assert bytes_of(tmp_path / "forged")["data/results.json"] != bytes_of(source)["data/results.json"]
+    assert codes(forged, bundle.digest_of(source)) == {"outside-digest-differs"}
+    assert bytes_of(forged)["data/results.json"] != bytes_of(source)["data/results.json"]
 
 
 @pytest.mark.parametrize("kind", OF_ACTIONS, ids=lambda kind: kind.name)
-def test_every_kind_applies_to_a_bundle_of_the_lab(kept: Good, tmp_path: Path, kind: object) -> None:
+def test_every_kind_applies_to_a_bundle_of_the_lab(damaged: Good, kind: object) -> None:
     """The seven cases under the lab's rules hold all that is damaged, but for what works of calls leave."""
-    corrupt(kept("lab"), kind.name, tmp_path / "damaged")  # type: ignore[attr-defined]
-
-    assert (tmp_path / "damaged").is_dir()
+    assert damaged(kind.name, "lab").is_dir()  # type: ignore[attr-defined]
 
 
 def test_the_chapters_corruptions_are_there() -> None:
@@ -138,18 +134,16 @@ def test_what_cannot_be_damaged_is_refused(kept: Good, tmp_path: Path, what: str
     assert what != "taken" or [path.name for path in to.iterdir()] == ["mine.txt"]
 
 
-def test_a_stranger_finds_the_same(kept: Good, tmp_path: Path) -> None:
+def test_a_stranger_finds_the_same(kept: Good, damaged: Good, tmp_path: Path) -> None:
     """The copy of the verifier inside the good bundle, run isolated, reports each damage word for word."""
-    source = kept("lab", rarer=True)
-    script = source / "data" / "verify.py"
+    script = kept("lab", rarer=True) / "data" / "verify.py"
     for kind in OF_ACTIONS[:: len(KINDS) // 6]:
-        damaged = tmp_path / kind.name
-        corrupt(source, kind.name, damaged)
+        folder = damaged(kind.name, "lab", rarer=True)
         run = subprocess.run(
-            [sys.executable, "-I", "-S", str(script), str(damaged), "--json"],
+            [sys.executable, "-I", "-S", str(script), str(folder), "--json"],
             capture_output=True, text=True, check=False, cwd=tmp_path,
         )  # fmt: skip
-        report = verify.verify(damaged)
+        report = verify.verify(folder)
 
         assert (run.returncode, run.stderr) == (0 if report.valid else 1, "")
         assert json.loads(run.stdout) == report.as_json()

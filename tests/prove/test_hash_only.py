@@ -12,7 +12,6 @@ import pytest
 from codeai_lab.errors import CorruptionDoesNotApplyError
 from codeai_lab.prove import hash_only
 from codeai_lab.prove.bundle import digest_of
-from codeai_lab.prove.corrupt import corrupt
 from codeai_lab.prove.corruptions import CORRUPTIONS
 from codeai_lab.prove.forgeries import FORGERIES
 
@@ -32,32 +31,29 @@ def test_a_good_bundle_passes(kept: Good) -> None:
     assert hash_only.verify(bundle, digest_of(bundle).upper()) == []
 
 
-def test_every_consistent_forgery_passes_without_the_outside_digest(kept: Good, tmp_path: Path) -> None:
+def test_every_consistent_forgery_passes_without_the_outside_digest(damaged: Good) -> None:
     """Manifests that were written anew say nothing about what they cover."""
-    bundle = kept("lab", rarer=True)
     for kind in FORGERIES:
-        corrupt(bundle, kind.name, tmp_path / kind.name)
-        assert hash_only.verify(tmp_path / kind.name, None) == [], kind.name
+        assert hash_only.verify(damaged(kind.name, "lab", rarer=True), None) == [], kind.name
 
 
-def test_the_outside_digest_catches_every_forgery(kept: Good, tmp_path: Path) -> None:
+def test_the_outside_digest_catches_every_forgery(kept: Good, damaged: Good) -> None:
     """It tells that something is another, and not what."""
-    bundle = kept("lab", rarer=True)
+    digest = digest_of(kept("lab", rarer=True))
     for kind in FORGERIES:
-        corrupt(bundle, kind.name, tmp_path / kind.name)
-        assert codes(tmp_path / kind.name, digest_of(bundle)) == {"outside-digest-differs"}, kind.name
+        found = codes(damaged(kind.name, "lab", rarer=True), digest)
+        assert found == {"outside-digest-differs"}, kind.name
 
 
-def test_what_was_done_to_bytes_alone_is_named(kept: Good, tmp_path: Path) -> None:
+def test_what_was_done_to_bytes_alone_is_named(damaged: Good) -> None:
     """The four kinds whose own finding is one about files and digests."""
-    bundle = kept("lab")
     named = set()
     for kind in CORRUPTIONS:
         try:
-            corrupt(bundle, kind.name, tmp_path / kind.name)
+            found = codes(damaged(kind.name, "lab"))
         except CorruptionDoesNotApplyError:
             continue
-        if kind.code in codes(tmp_path / kind.name):
+        if kind.code in found:
             named.add(kind.name)
     assert named == OF_BYTES
 

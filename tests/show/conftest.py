@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Callable
-from importlib import import_module
 from typing import Any
 
 import matplotlib.figure
@@ -63,7 +63,10 @@ def rows() -> list[Row]:
 
 
 class Drawing:
-    """Draws a picture one time for all tests that look at it; its figure is not to be changed."""
+    """Draws a picture one time for all tests that look at it; its figure is not to be changed.
+
+    The PNG is left out: it takes as long as the SVG and is looked at by the tests of `show.shown` alone.
+    """
 
     def __init__(self) -> None:
         self._drawn: dict[str, tuple[Shown, matplotlib.figure.Figure]] = {}
@@ -74,10 +77,14 @@ class Drawing:
     def figure(self, draw: Callable[..., Shown], *what: Any, **how: Any) -> matplotlib.figure.Figure:
         return self._once(draw, what, how)[1]
 
+    def again(self, draw: Callable[..., Shown], *what: Any, **how: Any) -> Shown:
+        """Draw anew, whatever was drawn before."""
+        return _drawn(draw, what, how)[0]
+
     def _once(
         self, draw: Callable[..., Shown], what: tuple[Any, ...], how: dict[str, Any]
     ) -> tuple[Shown, matplotlib.figure.Figure]:
-        asked = json.dumps([draw.__qualname__, what, how], sort_keys=True)
+        asked = json.dumps([draw.__module__, draw.__qualname__, what, how], sort_keys=True)
         if asked not in self._drawn:
             self._drawn[asked] = _drawn(draw, what, how)
         return self._drawn[asked]
@@ -86,10 +93,7 @@ class Drawing:
 def _drawn(
     draw: Callable[..., Shown], what: tuple[Any, ...], how: dict[str, Any]
 ) -> tuple[Shown, matplotlib.figure.Figure]:
-    """Draw, and keep hold of the figure as it is when it is shown.
-
-    Its PNG is left out: it takes as long as the SVG and is looked at by the tests of `show.shown` alone.
-    """
+    """Draw, and keep hold of the figure as it is when it is shown."""
     kept: list[matplotlib.figure.Figure] = []
     save = matplotlib.figure.Figure.savefig
 
@@ -97,14 +101,11 @@ def _drawn(
         if format == "svg":
             save(figure, to, format=format, **given)
 
+    module: Any = sys.modules[draw.__module__]
+    show = module.show_figure
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(matplotlib.figure.Figure, "savefig", save_svg)
-        for name in ("figures", "mosaic", "timelines"):
-            module = import_module(f"codeai_lab.show.{name}")
-            show = module.show_figure
-            patched.setattr(
-                module, "show_figure", lambda fig, show=show, **given: kept.append(fig) or show(fig, **given)
-            )
+        patched.setattr(module, "show_figure", lambda fig, **given: kept.append(fig) or show(fig, **given))
         value = draw(*what, **how)
     return value, kept[-1]
 

@@ -34,8 +34,8 @@ def test_theory_is_drawn_only_beside_what_it_is_of() -> None:
     assert "theory: no backoff" not in {line.get_label() for line in calls.lines}
 
 
-def test_the_caption_names_the_reference_at_a_hundred_clients() -> None:
+def test_the_caption_names_the_reference_at_a_hundred_clients(drawing) -> None:
     """796 calls are found among the rows, 1,859 are not."""
-    caption = calls_and_time(cells()).caption
+    caption = drawing(calls_and_time, cells()).caption
     assert "full jitter: 796, here 796" in caption
     assert "exponential: 1,859, here not among these rows" in caption

@@ -24,16 +24,16 @@ def test_every_boundary_is_a_square_in_its_place(monkeypatch: pytest.MonkeyPatch
     assert [text.get_text() for text in axes.texts][::2] == ["1", "2", "1", "1", "0 stuck", "1 stuck"]
 
 
-def test_strips_are_counted_from_their_squares() -> None:
+def test_strips_are_counted_from_their_squares(drawing) -> None:
     """The table and the caption say the same counts, beside what is known."""
-    shown = crash_strips(crashes())
+    shown = drawing(crash_strips, crashes())
     assert shown.table.body[0] == ("unguarded", "3", "2 x 1, 1 x 2", "1 duplicate, 2 safe", "perform")
     assert "unguarded: 4 x 1, 1 x 2, here 2 x 1, 1 x 2" in shown.caption
     assert "atomic: 4 x 1, here not among these rows" in shown.caption
 
 
-def test_another_follow_up_is_compared_with_nothing() -> None:
+def test_another_follow_up_is_compared_with_nothing(drawing) -> None:
     """What is known is known of a retry with the same key; an unknown follow-up has no square."""
-    assert "To match" not in crash_strips(crashes(), follow_up="new-key").caption
+    assert "To match" not in drawing(crash_strips, crashes(), follow_up="new-key").caption
     with pytest.raises(RefusedValueError, match="nothing to draw"):
         crash_strips(crashes(), follow_up="never")

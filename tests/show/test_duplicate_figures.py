@@ -20,9 +20,9 @@ def test_markers_are_sampled_and_lines_are_the_closed_form() -> None:
     assert [float(y) for y in chance.lines[0].get_ydata()] == pytest.approx([0, 0.5, 0.5, 0.5])
 
 
-def test_what_protects_is_not_among_the_bare_ones() -> None:
+def test_what_protects_is_not_among_the_bare_ones(drawing) -> None:
     """Rows of other protections are left out; only such rows are nothing to draw."""
-    shown = duplicates_by_attempts(duplicates())
+    shown = drawing(duplicates_by_attempts, duplicates())
     assert [line[:3] for line in shown.table.body] == [
         ("0.5", "0", "2"),
         ("0.5", "0", "4"),

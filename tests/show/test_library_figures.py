@@ -24,9 +24,9 @@ def test_the_most_crowded_stand_above_and_the_absent_in_the_table(monkeypatch: p
     assert given["table"].body[2][-1] == "Not installed."
 
 
-def test_the_caption_has_versions_and_what_must_match() -> None:
+def test_the_caption_has_versions_and_what_must_match(drawing) -> None:
     """Versions are those of the rows; a formula has none (LF2)."""
-    shown = busiest_second(libraries())
+    shown = drawing(busiest_second, libraries())
     assert "Versions: backoff 2.2.1, tenacity 9.2.1;" in shown.caption
     assert "tenacity, wait_exponential_jitter: 0.551, here 0.5507" in shown.caption
     assert "urllib3, =1: 0.599, here not among these rows" in shown.caption

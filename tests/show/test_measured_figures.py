@@ -4,52 +4,32 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from functools import cache
 from pathlib import Path
 from typing import Any
 
-import matplotlib.figure
 import pytest
-from measured import FIGURES, Drawn
+from measured import FIGURES
 
 from codeai_lab.errors import RefusedValueError
-from codeai_lab.show.shown import Shown
 
 every_figure = pytest.mark.parametrize("name", FIGURES)
 
 
-def svg_of(drawn: Drawn, rows: Any) -> Shown:
-    """Draw without the PNG, which takes as long as the SVG and is looked at by the tests of `show.shown`."""
-    save = matplotlib.figure.Figure.savefig
-
-    def save_svg(figure: matplotlib.figure.Figure, to: Any, *, format: str, **given: Any) -> None:
-        if format == "svg":
-            save(figure, to, format=format, **given)
-
-    with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(matplotlib.figure.Figure, "savefig", save_svg)
-        return drawn.draw(rows)
-
-
-@cache
-def usual(name: str) -> Shown:
-    """Draw a figure's own rows, one time for all tests that look at it."""
-    return svg_of(FIGURES[name], FIGURES[name].rows())
-
-
 @every_figure
-def test_the_same_rows_give_the_same_bytes(name: str) -> None:
+def test_the_same_rows_give_the_same_bytes(drawing: Any, name: str) -> None:
     """Picture, sentence, caption, table and numbers depend on the rows alone."""
-    one, other = usual(name), svg_of(FIGURES[name], FIGURES[name].rows())
+    drawn = FIGURES[name]
+    one, other = drawing(drawn.draw, drawn.rows()), drawing.again(drawn.draw, drawn.rows())
     assert one.svg == other.svg
     assert (one.alt, one.caption, repr(one)) == (other.alt, other.caption, repr(other))
     assert one.numbers.equals(other.numbers)
 
 
 @every_figure
-def test_another_value_in_a_row_is_seen_everywhere(name: str) -> None:
+def test_another_value_in_a_row_is_seen_everywhere(drawing: Any, name: str) -> None:
     """Where a row changes, so do the picture, the sentence, the table and the numbers."""
-    before, after = usual(name), svg_of(FIGURES[name], FIGURES[name].changed())
+    drawn = FIGURES[name]
+    before, after = drawing(drawn.draw, drawn.rows()), drawing(drawn.draw, drawn.changed())
     assert before.svg != after.svg
     assert before.alt != after.alt
     assert before.table != after.table
@@ -58,9 +38,9 @@ def test_another_value_in_a_row_is_seen_everywhere(name: str) -> None:
 
 
 @every_figure
-def test_a_caption_says_what_must_match_and_what_is_not_shown(name: str) -> None:
+def test_a_caption_says_what_must_match_and_what_is_not_shown(drawing: Any, name: str) -> None:
     """Both stand in the caption, and an alternative text is one line."""
-    shown = usual(name)
+    shown = drawing(FIGURES[name].draw, FIGURES[name].rows())
     assert "To match: " in shown.caption
     assert any(words in shown.caption for words in ("cannot show", "Nothing says"))
     assert "\n" not in shown.alt

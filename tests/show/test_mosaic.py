@@ -113,7 +113,7 @@ def test_a_long_schedule_is_broken_into_lines(drawn) -> None:
 def test_caption_says_what_it_cannot_show(drawing, squares) -> None:
     """The caption names the limit of the picture, unless another is given."""
     assert "cannot show how long a step takes" in drawing(mosaic, squares, ringed=RINGED).caption
-    assert mosaic(squares, ringed=RINGED, caption="Mine.").caption == "Mine."
+    assert drawing(mosaic, squares, ringed=RINGED, caption="Mine.").caption == "Mine."
 
 
 def test_what_cannot_be_read_is_refused(squares) -> None:

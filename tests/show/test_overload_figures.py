@@ -27,9 +27,9 @@ def test_no_ground_where_the_rows_do_not_say_when_it_stood_still() -> None:
     assert not axes.patches
 
 
-def test_the_last_minute_is_said_beside_what_is_known() -> None:
+def test_the_last_minute_is_said_beside_what_is_known(drawing) -> None:
     """560 and 0 for the published setting, from the last sixty rows."""
-    shown = overload_trace(seconds())
+    shown = drawing(overload_trace, seconds())
     assert "560, within 18, here 561; its goodput: 0, here 0" in shown.caption
     assert "280-one-retry: load 561, goodput 0" in shown.alt
     assert shown.table.body[1] == ("280-one-retry", "60 to 65", "561.0", "0.0", "650")

@@ -20,11 +20,11 @@ def test_none_left_has_no_bar_and_says_zero(monkeypatch: pytest.MonkeyPatch) -> 
     assert [text.get_text() for text in axes.texts] == ["0.3712", "0.107", "0"]
 
 
-def test_what_was_not_run_says_so() -> None:
+def test_what_was_not_run_says_so(drawing) -> None:
     """A rung that one cause lacks is no zero (RG2)."""
     rows = duplicates()
     rows.append(rows[4] | {"model": "crash"})
-    table = duplicates_by_protection(rows).table
+    table = drawing(duplicates_by_protection, rows).table
     assert table.body == (
         ("none", "0.3712 (0.3766)", "not run"),
         ("claim+lease", "0.107 (0.1)", "not run"),

@@ -30,17 +30,18 @@ def test_a_crossing_lies_between_neighbours_around_one(
     assert found == (None if at is None else pytest.approx(at))
 
 
-def test_one_run_has_a_ratio_and_no_error() -> None:
+def test_one_run_has_a_ratio_and_no_error(drawing) -> None:
     """Where no spread is known the table has a dash, and the numbers have none."""
-    shown = ranking_flips([row | {"runs": 1, "calls_sd": None, "time_ms_sd": None} for row in cells()])
+    rows = [row | {"runs": 1, "calls_sd": None, "time_ms_sd": None} for row in cells()]
+    shown = drawing(ranking_flips, rows)
     assert shown.numbers["se"].isna().all()
     assert shown.numbers["ratio"].notna().all()
     assert all(cell.endswith(", se -") for row in shown.table.body for cell in row[1:] if cell != "not run")
 
 
-def test_both_crossings_are_said_with_the_span_that_is_known() -> None:
+def test_both_crossings_are_said_with_the_span_that_is_known(drawing) -> None:
     """The sentence, the caption and the numbers say the same places."""
-    shown = ranking_flips(cells())
+    shown = drawing(ranking_flips, cells())
     assert "time of decorrelated over full crosses 1 near 140 clients" in shown.alt
     assert "160 to 170, here 164.1" in shown.caption
     first = shown.numbers.iloc[0]

@@ -23,9 +23,9 @@ def test_open_and_closed_stand_apart_and_the_failing_are_hatched(monkeypatch: py
     assert [(bar.get_width(), bar.get_hatch() or None) for bar in closed.patches] == [(400.0, "////")]
 
 
-def test_loads_are_said_beside_theory() -> None:
+def test_loads_are_said_beside_theory(drawing) -> None:
     """The table has both, and the horizon of what never came back."""
-    shown = rescues(systems())
+    shown = drawing(rescues, systems())
     assert shown.table.body[0][2:] == ("556.4 (560)", "0.0", "fails to the end (400 s)")
     assert "open: 1 of 2 fail to the end (280-one-retry); closed: 1 of 1" in shown.alt
     assert "open, one retry: load: 560, within 18, here 556.4" in shown.caption

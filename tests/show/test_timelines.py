@@ -121,12 +121,12 @@ def test_caption_says_what_the_record_cannot_tell(drawing, recorded) -> None:
     """The caption names the limit: a death and an escaped exception look alike."""
     shown = drawing(timeline, *recorded, title="recorded")
     assert "cannot tell a process death from an exception that escaped" in shown.caption
-    assert timeline(*recorded, title="recorded", caption="own words").caption == "own words"
+    assert drawing(timeline, *recorded, title="recorded", caption="own words").caption == "own words"
 
 
 def test_same_record_same_bytes(drawing, recorded) -> None:
     """Drawing twice gives the same bytes (F1)."""
-    again = timeline(*recorded, title="recorded")
+    again = drawing.again(timeline, *recorded, title="recorded")
     assert again.svg == drawing(timeline, *recorded, title="recorded").svg
 
 
