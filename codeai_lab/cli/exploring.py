@@ -57,6 +57,7 @@ LESSONS: dict[str, Explored] = {
     "working-state": Explored(
         columns=("case", "stage", "next_operation", "then", "outcome", "receipts", "events"),
         rows="working_state:rows",
+        expected="working_state:EXPECTED",
         picks="case",
     ),
     "schedules": Explored(
@@ -178,9 +179,11 @@ def explored_rows(lesson: str, asked: Mapping[str, Any], progress: Progress) -> 
             ]  # fmt: skip
         else:
             arguments[argument] = _clients(lesson, value) if name == "clients" else value
+    if picked and known.expected:  # what it will not have is said before it is played
+        _picked(lesson, picked, _written(known.expected))
     found = _named(known.rows)(**arguments, progress=progress)
     rows = [dict(one.row) for one in found] if known.measured else found
-    return _picked(lesson, known.picks, picked, rows) if known.picks and picked else rows
+    return _picked(lesson, picked, rows) if picked else rows
 
 
 def unexpected_of(lesson: str, rows: Rows) -> list[str]:
@@ -188,9 +191,7 @@ def unexpected_of(lesson: str, rows: Rows) -> list[str]:
     known = LESSONS[lesson]
     if known.expected is None:
         return []
-    written = _named(known.expected)
-    expected = written() if callable(written) else written
-    said = []
+    expected, said = _written(known.expected), []
     for row in rows:
         nearest = max(expected, key=lambda one: sum(row.get(name) == value for name, value in one.items()))
         where = row[known.picks] if known.picks else lesson
@@ -224,7 +225,14 @@ def _clients(lesson: str, numbers: Sequence[int]) -> object:
     return each[0]
 
 
-def _picked(lesson: str, column: str, picked: Sequence[str], rows: Rows) -> Rows:
+def _written(expected: str) -> Rows:
+    written = _named(expected)
+    rows: Rows = written() if callable(written) else written
+    return rows
+
+
+def _picked(lesson: str, picked: Sequence[str], rows: Rows) -> Rows:
+    column = LESSONS[lesson].picks or "case"
     there = list(dict.fromkeys(row[column] for row in rows))
     for name in picked:
         if name not in there:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import pytest
 from test_commands import run
@@ -102,6 +103,18 @@ def test_what_cannot_be_played_is_refused(arguments: tuple[str, ...], says: str)
     assert result.exit_code == 2
     assert says in result.output
     assert "Traceback" not in result.output
+
+
+@pytest.mark.parametrize("lesson", [name for name, one in LESSONS.items() if one.picks and one.expected])
+def test_a_case_that_it_does_not_have_is_refused_before_it_plays(
+    lesson: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where the rows were written by hand, their names are known without playing one."""
+    known = LESSONS[lesson]
+    monkeypatch.setitem(LESSONS, lesson, replace(known, rows="nowhere:nothing"))
+    result = run("replay", lesson, "--case", "nope")
+    assert result.exit_code == 2
+    assert f"{lesson} has no {known.picks} called nope; it has " in result.output
 
 
 def test_a_row_that_was_not_expected_is_a_finding() -> None:
