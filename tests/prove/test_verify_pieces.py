@@ -195,6 +195,23 @@ def test_fields_may_stand_in_any_order(good: Good, name: str, monkeypatch: pytes
     assert verify.verify(folder).valid
 
 
+@pytest.mark.parametrize(("name", "rows"), [("results", "rows"), ("protocol", "cases")])
+def test_another_version_is_said_before_another_shape(good: Good, name: str, rows: str) -> None:
+    """A document of a later version may have other rows: what is wrong is that it is not known here."""
+    folder = good("lab")
+    path = folder / "data" / f"{name}.json"
+    value = json.loads(path.read_bytes())
+    value[rows][1] = {"what": "a later version knows"}
+    path.write_text(json.dumps(value, sort_keys=True), encoding="utf-8")
+    bundle.seal(folder)
+    assert codes(folder) == ["document-shape"]
+
+    value["format"] = f"codeai-lab-{name}-v2"
+    path.write_text(json.dumps(value, sort_keys=True), encoding="utf-8")
+    bundle.seal(folder)
+    assert codes(folder) == ["unknown-version"]
+
+
 # --- what is let go
 
 

@@ -421,9 +421,12 @@ class _Refused(ValueError):  # noqa: N818 - like CannotVerify
 
 
 def _document(
-    root: str, path: str, found: _Findings, *, rows: str = "", row: Callable[[_Pieces], Any] = lambda _: None
+    root: str, path: str, found: _Findings, *, rows: str = "", row: Callable[[_Pieces], str] = lambda _: ""
 ) -> dict[str, Any]:
-    """Read a document; empty when it is not what it should be. `row` reads each item of its list `rows`."""
+    """Read a document; empty when it is not what it should be.
+
+    `row` reads each item of its list `rows`, and says what shape that lacks; of another version it may.
+    """
     name, shape = DOCUMENTS[path]
     value: dict[str, Any] = {}
     try:
@@ -439,8 +442,10 @@ def _document(
             pieces.end()
         if isinstance(value.get("format"), str) and value["format"] != name:
             raise _Refused("unknown-version", f"its format is not {name}: verify it with what wrote it")
-        if not _shaped(value, shape):
-            raise _Refused("document-shape", f"it does not have the fields and types of {name}")
+        fits = _shaped(value, shape)
+        lacks = next(filter(None, value[rows] if fits and rows else ()), "")
+        if not fits or lacks:
+            raise _Refused("document-shape", lacks or f"it does not have the fields and types of {name}")
     except _Refused as refused:
         found.add(refused.code, path, str(refused))
         return {}
@@ -2342,26 +2347,25 @@ def _compare_results(root: str, truths: Mapping[str, Row], ledger: _Ledger, foun
     revisions: dict[str, Any] = {}
     rows, differing = 0, _Findings()
 
-    def take(pieces: _Pieces) -> None:
+    def take(pieces: _Pieces) -> str:
         nonlocal rows
         row = pieces.row(lambda read, name: truths.get(str(read.get("case")), {}).get(name))
-        if not isinstance(row, dict):
-            raise _Refused("document-shape", "it has a row that is not an object")
-        rows, name = rows + 1, row.get("case", row.get("policy"))  # a trajectory's is its policy
-        if type(name) is not str:
-            raise _Refused("document-shape", "it has a row without a case")
+        name = row.get("case", row.get("policy")) if isinstance(row, dict) else None
+        if type(name) is not str:  # a trajectory's is its policy
+            return "it has a row without a case"
+        rows += 1
         raised[name], where = row.get("raised"), f"{RESULTS} case {name!a}"
         case = cases.get(name, _Case(_quoted(f"/{name}")))
         truth = next((truth for fits, truth in FORMS.values() if fits(row, case)), None)
         if truth is None and name not in cases and [*cases] == [*raised][: len(cases)]:
-            return differing.add("tail-missing", where, "the ledger ends before it")
-        if truth is None:
-            return differing.add("document-shape", where, "it has the fields and types of no form of row")
-        if truth is _actions_row:
-            revisions[where] = row["revision"]
-        for field_of_it, value in truth(row, case, truths.get(name) or _facts(case)).items():
-            _compare(field_of_it, row.get(field_of_it), value, case, where, differing)
-        return None
+            differing.add("tail-missing", where, "the ledger ends before it")
+        elif truth is None:
+            differing.add("document-shape", where, "it has the fields and types of no form of row")
+        else:
+            revisions[where] = row["revision"] if truth is _actions_row else None
+            for field_of_it, value in truth(row, case, truths.get(name) or _facts(case)).items():
+                _compare(field_of_it, row.get(field_of_it), value, case, where, differing)
+        return ""
 
     results = _document(root, RESULTS, found, rows="rows", row=take)
     if not results:
@@ -2372,7 +2376,7 @@ def _compare_results(root: str, truths: Mapping[str, Row], ledger: _Ledger, foun
     if len(raised) != rows or {_quoted(f"{lesson}/{name}") for name in raised} != ledger.cases.keys():
         found.add("cases-differ", RESULTS, "its cases are not those of the ledger")
     found.take(differing)
-    for where in [where for where, said in revisions.items() if said != revision]:
+    for where in [where for where, said in revisions.items() if said not in (None, revision)]:
         found.add("row-revision", where, "its revision is not that of the results")
     return {"lesson": lesson, "revision": revision, "raised": raised}
 
@@ -2405,14 +2409,15 @@ def _compare_protocol(
             return cases[case].asked if in_order and case in cases else None
         return said["raised"].get(case) if name == "raised" else truths.get(case, {}).get(name)
 
-    def take(pieces: _Pieces) -> None:
+    def take(pieces: _Pieces) -> str:
         plan = pieces.row(due if said else lambda _, __: None)
         if not _shaped(plan, PLAN_OF_A_CASE):
-            raise _Refused("document-shape", "it does not have the fields and types of a protocol's cases")
+            return "it has a case with other fields or types than a protocol's"
         planned.append(plan["case"])
         if said and plan["case"] in said["raised"]:
             case = cases.get(plan["case"], _Case(""))
             _compare_plan(plan, case, truths.get(plan["case"]) or _facts(case), said, differing)
+        return ""
 
     protocol = _document(root, PROTOCOL, found, rows="cases", row=take)
     if not protocol or not said:
