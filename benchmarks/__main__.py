@@ -50,6 +50,7 @@ QUESTIONS = (
     "duplicates",
     "overload",
 )
+MANY_REPLAYS = 224  # a block: five times the events of the usual one, and as many keys
 NEEDS_MANY_EVENTS = {"old-keys", "opening", "rebuilding", "verifying"}
 
 
@@ -94,7 +95,8 @@ def main() -> int:
                 rows += _shown(opening.missing(place, made, rounds=long))
             elif made is not None and question == "verifying":
                 few = scratch.make(place / "few", events=many // 10)
-                rows += _shown(verifying.verifying(place, few, made, rounds=long))
+                again = scratch.make(place / "again", events=many // 2, replays=MANY_REPLAYS)
+                rows += _shown(verifying.verifying(place, few, again, made, rounds=long))
             shutil.rmtree(place)
     judged = [row for row in rows if row.held is not None]
     failing = [row for row in judged if not row.held]

@@ -5,7 +5,8 @@ lines into a file and flushes nothing. The journal that results is one that the 
 written.
 
     a case is up to a hundred times this, 100 events: 1 action succeeds and leaves a marker (4 events), 12
-    fail and leave none (4 events each), and 24 requests are replays of earlier ones (2 events each)
+    fail and leave none (4 events each), and 24 requests are replays of earlier ones (2 events each);
+    another number of replays makes another number of events of the same keys
 
 Always true: the same count gives the same lines.
 
@@ -32,7 +33,7 @@ from codeai_lab.store.lines import encode_batch, encode_creation, line_digest, p
 from codeai_lab.store.protocol import Unchanged
 
 LESSON = "benchmark"
-EVENTS_A_BLOCK = 100
+KEYS_A_BLOCK, REPLAYS_A_BLOCK = 13, 24
 MOST_BLOCKS_A_CASE = 100
 CREATED = encode_creation(ledger_id=LESSON, recorded_at_us=1_000_000)
 AUTHORITY = Authority.of("file.append")
@@ -63,7 +64,7 @@ class Case:
     @property
     def effects(self) -> int:
         """The number of its actions that succeeded: one in each block."""
-        return len(self.kinds) // EVENTS_A_BLOCK
+        return sum(one.status == "succeeded" and one.reused_from_action_id is None for one in self.results)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,9 +79,17 @@ class Made:
     def events(self) -> int:
         return sum(len(case.kinds) for case in self.cases)
 
+    @property
+    def requests(self) -> int:
+        return sum(len(case.asked) for case in self.cases)
 
-def make(folder: Path, *, events: int) -> Made:
-    """Make a journal of so many events, a multiple of 100."""
+    @property
+    def keys(self) -> int:
+        return sum(one.reused_from_action_id is None for case in self.cases for one in case.results)
+
+
+def make(folder: Path, *, events: int, replays: int = REPLAYS_A_BLOCK) -> Made:
+    """Make a journal of so many events, a multiple of those that a block has with so many replays."""
     folder.mkdir(parents=True)
     journal, world = folder / "lab.duckdb.journal.jsonl", folder / "world"
     clock, new_id = ManualClock(tick_us=7), counted_ids("event")
@@ -93,16 +102,16 @@ def make(folder: Path, *, events: int) -> Made:
             runtime = Runtime(
                 ledger, clock=clock, new_id=new_id, run_id=f"{LESSON}/{case.name}", actor_id="benchmark"
             )
-            _play(case, runtime, MarkerWorld(world / case.name), blocks=blocks[number])
+            _play(case, runtime, MarkerWorld(world / case.name), blocks=blocks[number], replays=replays)
             return case
 
-        whole, rest = divmod(events // EVENTS_A_BLOCK, MOST_BLOCKS_A_CASE)
+        whole, rest = divmod(events // (4 * KEYS_A_BLOCK + 2 * replays), MOST_BLOCKS_A_CASE)
         blocks = [MOST_BLOCKS_A_CASE] * whole + [rest] * (rest > 0)
         cases = tuple(case_of(number) for number in range(len(blocks)))
     return Made(journal=journal, world=world, cases=cases)
 
 
-def _play(case: Case, runtime: Runtime, world: MarkerWorld, *, blocks: int) -> None:
+def _play(case: Case, runtime: Runtime, world: MarkerWorld, *, blocks: int, replays: int) -> None:
     succeeding = LineAdapter(world)
     failing = LineAdapter(world, before=raising(RuntimeError("the file is not there")))
 
@@ -117,12 +126,12 @@ def _play(case: Case, runtime: Runtime, world: MarkerWorld, *, blocks: int) -> N
 
     keys = 0
     for block in range(blocks):
-        for turn in range(13):
+        for turn in range(KEYS_A_BLOCK):
             ask(f"first-{keys}", keys, failing if turn else succeeding)
             keys += 1
-        for turn in range(24):
+        for turn in range(replays):
             # A multiplicative hash spreads the replays over the keys so far, the same way on every run.
-            number = (block * 24 + turn) * 2_654_435_761 % keys
+            number = (block * replays + turn) * 2_654_435_761 % keys
             ask(f"again-{block}-{turn}", number, failing)
 
 
