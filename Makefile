@@ -18,7 +18,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 # A kernel chooses its own way of drawing.
 unexport MPLBACKEND
 
-.PHONY: help demo lab test lint types unit real kills browser synced nbval sync bench lock clean
+.PHONY: help demo lab test lint types unit unit-files unit-rest real kills browser synced nbval sync bench lock clean
 .DELETE_ON_ERROR:
 
 help:  ## list the targets
@@ -31,7 +31,7 @@ lab: $(READY)  ## open JupyterLab on the notebooks
 	@$(LAB) lab
 
 test: $(READY)  ## lint, types, unit tests, real kernels and kills, notebooks byte for byte, nbval
-	@$(TOGETHER) real browser unit nbval kills synced types lint
+	@$(TOGETHER) real browser unit-files unit-rest nbval kills synced types lint
 
 sync: $(READY)  ## run the notebooks and store their outputs
 	@$(LAB) sync
@@ -58,7 +58,16 @@ types: $(READY)
 	@$(BIN)/mypy
 
 unit: $(READY)
-	@$(PYTEST) tests --ignore=tests/real
+	@$(TOGETHER) unit-files unit-rest
+
+# Two halves of the unit tests, one for each core: what is about files and commands, and the rest.
+FILES := tests/prove tests/store tests/cli
+
+unit-files: $(READY)
+	@$(PYTEST) $(FILES)
+
+unit-rest: $(READY)
+	@$(PYTEST) tests --ignore=tests/real $(addprefix --ignore=,$(FILES))
 
 real: $(READY)
 	@$(PYTEST) tests/real --ignore-glob='*_browser.py' --ignore-glob='*_kills.py'
