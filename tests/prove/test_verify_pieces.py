@@ -48,7 +48,7 @@ def in_pieces(text: bytes, due: Any) -> Any:
             pieces.value()
             pieces.end()
             return "not an object"
-        value = pieces.row(lambda _, __: due)
+        value = pieces.row(lambda _, __: due if due is None else verify._Column(lambda: due))
         pieces.end()
     except verify._Refused as refused:
         return refused.code
@@ -73,7 +73,7 @@ _ITEMS = st.recursive(
     st.dictionaries(st.text("abc"), st.lists(_ITEMS, max_size=9) | _ITEMS, max_size=4),
     st.integers(1, 40),
     st.sampled_from([None, 1, "\t"]),
-    st.lists(_ITEMS, max_size=4),
+    st.lists(st.none() | st.text("ab,", max_size=2) | st.just({"a": "b"}), max_size=4),
 )
 @example({"": [0.0, -1.5e300, 2e-7]}, 1, None, [])
 def test_a_document_in_pieces_is_the_document(
@@ -83,7 +83,8 @@ def test_a_document_in_pieces_is_the_document(
     text = json.dumps(value, indent=indent, ensure_ascii=False).encode()
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(verify, "BLOCK", block)
-        assert in_pieces(text, due) == in_pieces(text, None) == whole(text) == value
+        found = [in_pieces(text, due), in_pieces(text, None), whole(text), value]
+    assert [json.dumps(one) for one in found] == [json.dumps(value)] * 4  # true is not 1
 
 
 @given(
@@ -96,6 +97,9 @@ def test_a_document_in_pieces_is_the_document(
 @example('{"a":1,}', 1)
 @example('{"a":1,"a":2}', 2)
 @example('{"a":[{"b":1,"b":2},{}]}', 4)
+@example('{"a":[{"b" :1,"b" :"\\":"},{}]}', 90)
+@example('{"a":[{"b":1,"\\u0062":2},{}]}', 90)
+@example('{"a":[[{"b":1,"b":2}],{}]}', 90)
 @example('{"a":[1,NaN,2]}', 3)
 @example('{"a":1e999}', 9)
 @example('{"a":[1]} {}', 2)
@@ -175,6 +179,20 @@ def test_a_changed_list_is_found_in_pieces(
     assert expected in found
     monkeypatch.setattr(verify, "BLOCK", 8)
     assert codes(folder) == found
+
+
+@pytest.mark.parametrize("block", [1, 5, 2**17])
+def test_a_number_is_no_truth_in_any_piece(good: Good, block: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A row that says true where 1 should stand has another form, wherever a block ends."""
+    folder = good("lab")
+    path = folder / "data/results.json"
+    text = path.read_text(encoding="utf-8").replace("1,\n        1\n", "true,\n        1\n", 1)
+    path.write_text(text, encoding="utf-8")
+    bundle.seal(folder)
+    monkeypatch.setattr(verify, "BLOCK", block)
+
+    assert "true" in text
+    assert codes(folder) == ["document-shape"]
 
 
 @pytest.mark.parametrize("name", ["results", "protocol"])

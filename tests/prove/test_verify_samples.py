@@ -80,6 +80,18 @@ def test_statistics_that_follow_from_their_samples_are_accepted(copy: Copy) -> N
     assert verify(copy.folder).findings == ()
 
 
+def test_of_a_single_value_the_mean_alone_is_known(copy: Copy) -> None:
+    """Its deviation and its standard error are null, here as where the sample is worked out: none is 0."""
+    single = Sample.of([3])
+    row = {"calls": estimate(3.5, single), "calls_sd": single.sd, "calls_mean": 3}
+    with_sample(copy, {"values": [3]})
+
+    assert row["calls"] == {"closed_form": 3.5, "sampled": 3, "se": None}
+    assert with_row(copy, row) == set()
+    assert with_row(copy, row | {"calls_sd": 0}) == {"row-sample"}
+    assert with_row(copy, row | {"calls": {"closed_form": 3.5, "sampled": 3, "se": 0}}) == {"row-sample"}
+
+
 def test_what_lies_within_rounding_is_accepted_and_nothing_beyond_it(copy: Copy) -> None:
     """The tolerance is 1e-9 of the figure itself."""
     mean = statistics.mean(CALLS)
@@ -135,13 +147,6 @@ def test_a_false_figure_is_named(copy: Copy, changes: dict[str, Any], code: str)
 def test_a_false_sample_is_named(copy: Copy, changes: dict[str, Any], code: str) -> None:
     """A sample is numbers, at least one, of a quantity that its case measured once."""
     assert code in with_sample(copy, changes)
-
-
-def test_a_single_value_has_no_spread(copy: Copy) -> None:
-    """One measurement has a mean, a deviation of 0 and no more."""
-    with_sample(copy, {"values": [7]})
-
-    assert with_row(copy, {"calls_mean": 7, "calls_sd": 0}) == set()
 
 
 def test_samples_and_requests_do_not_share_a_form(copy: Copy) -> None:

@@ -27,7 +27,8 @@ A row has one of these forms (`FORMS`, at step 7, is where another is added):
            {"number": how often}}. The fields `Q_mean` (or just `Q`) and `Q_sd` (divided by n - 1) give its
            statistics, as a number or as {"closed_form", "sampled", "se"}, within 1e-9 of their size. The
            standard error is sd / sqrt(n) of a mean, and sqrt((m4 - sd^4) / n) / (2 sd) of a deviation, with
-           m4 the fourth central moment. What else such a row says is not checked: parameters, closed forms.
+           m4 the fourth central moment; of a single value all but the mean is null. What else such a row
+           says is not checked: parameters, closed forms.
   film     what a recovery kept, repeated, spent and changed, counted from the events of one trajectory; its
            policy is the name of its case. The protocol expects the whole row
 
@@ -538,24 +539,31 @@ class _Pieces:
     def items(self) -> Iterator[list[Any]]:
         """Give the items of a list, as many at once as the text at hand has whole."""
         for _ in self.places():
-            ends = ("},", 1) if self.next() == "{" else (",", 0)
-            end = self.text.find("]", self.at)
-            end = end if end >= 0 else self.text.rfind(ends[0], self.at) + ends[1]
-            piece = f"[{self.text[self.at : max(self.at, end)]}]"
-            try:
-                items, used = _quick_decode(piece) if self.quick else ([], 0)
-            except _Refused:
-                raise
-            except (ValueError, RecursionError):
-                items, used = [], 0
-            # As many keys as the text seems to have: none stood there twice. Else a stricter reader looks.
-            once = sum(len(item) for item in items if type(item) is dict) == piece.count('":')
-            if items and once and used == len(piece):
-                self.at = end
-                yield items
-            else:  # what was taken for an item's end is none: item by item, then, up to the next block
+            if many := self.many() if self.quick else []:
+                yield many
+            else:  # no end of an item was found: they are read singly, then, up to the next block
                 self.quick = False
                 yield [self.value()]
+
+    def many(self) -> list[Any]:
+        """Read the items up to the last comma at hand, or to the end of the list; none where that is none."""
+        comma, more = ("},", 1) if self.next() == "{" else (",", 0)
+        end = self.text.find("]", self.at)
+        end = end if end >= 0 else self.text.rfind(comma, self.at) + more
+        piece = f"[{self.text[self.at : max(self.at, end)]}]"
+        try:
+            items, used = _quick_decode(piece)
+        except _Refused:
+            raise
+        except (ValueError, RecursionError):
+            return []
+        # As many keys as the text may have: none stood there twice.
+        keys = len(_may_be_keys(piece)) if "{" in piece else 0
+        once = sum(len(item) for item in items if type(item) is dict) == keys
+        if not items or used < len(piece) or not once:
+            return []
+        self.at = end
+        return list(items)
 
     def row(self, due: Callable[[Row, str], Any], around: Row | None = None) -> Any:
         """Read a row. `due` says, by what was read of it and by a field's name, what a list should be."""
@@ -571,7 +579,7 @@ class _Pieces:
 
     def held(self, due: Any) -> Any:
         """Read a value; a list that does not end in this block is held against what it should be."""
-        if not isinstance(due, (list, _Long, _Column)) or self.next() != "[":
+        if not isinstance(due, (_Long, _Column)) or self.next() != "[":
             return self.value()
         batches = self.items()
         first, second = next(batches, []), next(batches, None)
@@ -585,7 +593,7 @@ class _Pieces:
 
 
 class _Long:
-    """A long list, kept as what in it differs from the list that it should be."""
+    """A long list, kept as what in it differs from the list that it should be, which holds no number."""
 
     def __init__(self, batches: Iterable[list[Any]], due: Iterable[Any]) -> None:
         self.due, self.size, self.other, wanted = due, 0, dict[int, Any](), iter(due)
@@ -643,7 +651,7 @@ def _shaped(value: Any, shape: Any) -> bool:
         fits = type(value) is dict and value.keys() == shape.keys()
         return fits and all(_shaped(value[key], shape[key]) for key in shape)
     if kind is list:
-        return type(value) in (list, _Long) and all(_shaped(item, shape[0]) for item in value)
+        return type(value) is list and all(_shaped(item, shape[0]) for item in value)
     if kind is tuple:
         return type(value) in shape or any(_shaped(value, choice) for choice in shape)
     return type(value) is str and bool(value == shape)
@@ -686,6 +694,7 @@ def _finite(text: str) -> float:
 
 
 _MORE_OF_A_NUMBER = ("", ".", "e", "E")
+_may_be_keys = re.compile(r'"[ \t\n\r]*+:').findall
 _spaces = re.compile(r"[ \t\n\r]*+").match
 _strict_decode = json.JSONDecoder(
     object_pairs_hook=_once, parse_float=_finite, parse_constant=_finite
@@ -933,6 +942,9 @@ CREATED = {
 # --- step 5: what is kept of it ----------------------------------------------------------------------------
 
 
+Statistics = dict[str, tuple[float | None, float | None]]  # "mean" and "sd", each with its standard error
+
+
 @dataclass(slots=True)
 class _Case:
     """What one run recorded, as far as its row needs it."""
@@ -946,7 +958,7 @@ class _Case:
     provider_calls: int = 0
     receipts: int = 0
     trace: list[tuple[str, str, str]] = field(default_factory=list)  # actor, kind, stream of works and calls
-    samples: dict[str, dict[str, tuple[float, float]]] = field(default_factory=dict)  # statistics by quantity
+    samples: dict[str, Statistics] = field(default_factory=dict)  # by quantity
     trajectories: list[_Trajectory] = field(default_factory=list)
     asked: _Column = field(init=False)  # the requests as a protocol names them
 
@@ -2018,7 +2030,7 @@ def _reading(kept: Any) -> tuple[str, str, str | None]:
     return "succeeded", _dump({"text": said["text"]}), None
 
 
-def _statistics(payload: Mapping[str, Any]) -> dict[str, tuple[float, float]]:
+def _statistics(payload: Mapping[str, Any]) -> Statistics:
     """Give mean and standard deviation (n - 1) of what was measured, each with its standard error."""
     try:
         pairs = Counter(payload["values"]) if "values" in payload else payload["counts"]
@@ -2032,7 +2044,9 @@ def _statistics(payload: Mapping[str, Any]) -> dict[str, tuple[float, float]]:
         fits = False
     if not fits or len(weights) != len(pairs):
         raise _Refused("event-shape", "not a sample: nothing was measured, or not in numbers")
-    sd = math.sqrt(squares / (n - 1)) if n > 1 else 0.0
+    if n == 1:
+        return {"mean": (mean, None), "sd": (None, None)}
+    sd = math.sqrt(squares / (n - 1))
     sd_se = math.sqrt(max(0.0, fourth - sd**4) / n) / (2 * sd) if sd else 0.0
     return {"mean": (mean, sd / math.sqrt(n)), "sd": (sd, sd_se)}
 
@@ -2305,6 +2319,12 @@ def _work_row(row: Row, case: _Case, _: Row) -> Row:
     }  # fmt: skip
 
 
+def _near(said: Any, wanted: float | None) -> bool:
+    if wanted is None:
+        return said is None
+    return type(said) in (int, float) and math.isclose(said, wanted, rel_tol=1e-9, abs_tol=TINY)
+
+
 def _samples_row(row: Row, case: _Case, _: Row) -> Row:
     """Work the statistics out that a row gives; a quantity that was recorded has to be in it."""
     truth: Row = {}
@@ -2319,9 +2339,7 @@ def _samples_row(row: Row, case: _Case, _: Row) -> Row:
         known = {"sampled": value, "se": se} if isinstance(said, dict) else {"": value}
         given = said if isinstance(said, dict) else {"": said}
         near = given.keys() - {"closed_form"} == known.keys() and all(
-            type(given[part]) in (int, float)
-            and math.isclose(given[part], wanted, rel_tol=1e-9, abs_tol=TINY)
-            for part, wanted in known.items()
+            _near(given[part], wanted) for part, wanted in known.items()
         )
         truth[name] = said if near else known
         missing.pop(quantity, None)
