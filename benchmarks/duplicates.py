@@ -105,7 +105,7 @@ def _require_the_same(case: Case) -> None:
     arrays = Sample.counted(dict(enumerate(retry(case, trials=MANY, seed=SEED).effects)))
     loop = Sample.of(one_by_one(case, FEW, random.Random(SEED)).elements())
     far = abs(arrays.mean - loop.mean)
-    assert far <= 5 * math.hypot(arrays.se, loop.se), f"{case.name}: the means are {far:g} apart"
+    assert far <= 5 * math.hypot(arrays.se or 0, loop.se or 0), f"{case.name}: the means are {far:g} apart"
 
 
 def _seconds(run: Callable[[], object]) -> float:
