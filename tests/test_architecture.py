@@ -46,7 +46,7 @@ RETRY_LIBRARIES = {  # whose own loops are driven; only these modules may import
 }  # fmt: skip
 STAND_ALONE = PACKAGE / "prove" / "verify.py"
 LONGEST = 300
-LONGER = {STAND_ALONE: 2_520}  # one file, since it is copied into every bundle and must need nothing there
+LONGER = {STAND_ALONE: 2_550}  # one file, since it is copied into every bundle and must need nothing there
 
 
 @cache

@@ -37,12 +37,13 @@ Always true:
   V2. Whatever the bytes, the answer is findings, never a traceback. Nothing is written.
   V3. The ledger and the two long documents are read in pieces, and what is kept grows with the keys. Of a
       request that decides nothing, a replay or a refusal, it is the name and some bytes, of an event a
-      byte, its kind; of a trajectory what its calls answered.
+      byte, its kind; of a trajectory what its calls answered. Where requests come from threads, the names
+      of a case are sorted, and who asks for one that was let go has all of them looked through.
   V4. Findings name places, ids, dimensions and digests, never another recorded value.
 
 Not checked: completeness without --expect; a success forged for a failure whose effect the world shows, when
 chain, results and digests are all rewritten (only --expect catches it); who wrote the bundle, when and where;
-clock readings; that event ids differ between streams; the cause of what follows on a sound replay; what a
+clock readings; that event ids differ between streams; what a
 trajectory's calls ask and what a tool answers, why a candidate was refused, and how often a trajectory may
 try again by itself; the canonical form of payloads, but for an action's request; references to effect systems
 other than the world in the bundle; hard links; what README.md and notebook.ipynb say.
@@ -954,7 +955,7 @@ class _Case:
     newest: list[str] = field(default_factory=list)  # those that follow
     requests: list[_Request] = field(default_factory=list)  # in the same order; one may stand for many
     kinds: bytearray = field(default_factory=bytearray)  # places in KINDS
-    keys: set[str] = field(default_factory=set)  # asked for here, and decided by no request from here
+    keys: set[str] = field(default_factory=set)
     provider_calls: int = 0
     receipts: int = 0
     trace: list[tuple[str, str, str]] = field(default_factory=list)  # actor, kind, stream of works and calls
@@ -1078,8 +1079,11 @@ class _Ledger:
         self.answered: dict[tuple[Any, ...], _Request] = {}  # what stands for all of which the same is kept
         self.let_go_by_name: dict[str, _Request] | None = None  # made when one is asked for
         self.hashes = array("q")  # of all names that were new
+        self.causes = array("q")  # hashes of name and first event of requests that were let go
+        self.causes_seen: tuple[int, frozenset[int]] = (0, frozenset())  # how many of them, made into a set
         self.rules: set[str] = set()
         self.works: dict[str, _Work] = {}  # by stream
+        self.sampled: set[str] = set()  # streams of samples
         self.trajectories: dict[str, _Trajectory] = {}  # by stream
         # Event id -> what a call that it causes is of, how that is named, and dimensions that it has.
         self.intentions: dict[str, tuple[_Work | None, str | None, dict[str, str]]] = {}
@@ -1174,7 +1178,11 @@ class _Ledger:
             self.add("batch-shape", f"under these rules it is {place} of a batch, not {batch}")
         if key != request.key or run != case.run:
             self.add("stream-differs", "its key or run is not that of its request")
-        if request.last and (cause != (request.event_id or cause) or event_id == request.event_id):
+        if stream != request.stream:  # it was let go
+            caused = self.is_cause(stream, cause)
+        else:
+            caused = not request.last or cause == request.event_id != event_id
+        if not caused:
             self.add("causation-broken", "it does not name its request as its cause, or has its id")
 
         # What it means.
@@ -1198,13 +1206,16 @@ class _Ledger:
         self, actor: str, batch: str, cause: str, event_id: str, key: str, kind: str, text: str, run: str,
         stream: str,
     ) -> None:  # fmt: skip
-        """Judge an event that belongs to no request: of a work before its call, or a sample."""
+        """Judge an event that belongs to no request; its stream has a name of its own, like every other."""
         if kind != SAMPLE and kind not in NEXT["a work"] and kind not in TRAJECTORY:
             code = "request-missing" if kind in PAYLOADS else "unknown-kind"
             raise _Refused(code, f"{kind!a} without a request earlier in its stream")
         case = self.case(run)
         case.kinds.append(CODES[kind])
         if kind == SAMPLE:
+            if stream not in self.sampled:
+                self.sampled.add(stream)
+                self.hashes.append(hash(stream))
             return self.sample(case, _parse(f"{{{text}"))
         if kind in TRAJECTORY:
             trajectory = self.trajectories.get(stream)
@@ -1256,14 +1267,13 @@ class _Ledger:
 
     def decide(self, request: _Request) -> _Request:
         """Let a request decide its key, unless another did; give the one that does."""
-        request.case.keys.discard(request.key)
         return self.decided[request.call].setdefault(request.key, request)
 
     def let_go(self, request: _Request, kept: _Request) -> None:
         """Keep but the name of a request that is answered and decides nothing; one stands for all alike."""
-        request.event_id = ""
         if kept is not request:
             del self.requests[request.stream]
+            self.causes.append(hash((request.stream, request.event_id)))
             if self.let_go_by_name is not None:
                 self.let_go_by_name[request.stream] = kept
             self.request = request.case.requests[request.place] = kept
@@ -1285,6 +1295,15 @@ class _Ledger:
             self.let_go_by_name = {name: kept for name, kept in pairs if name not in self.requests}
         return self.let_go_by_name.get(stream)
 
+    def is_cause(self, stream: str, event_id: str) -> bool:
+        """Say whether this event asked for a request that was let go."""
+        cause = hash((stream, event_id))
+        seen, known = self.causes_seen
+        if cause not in known and seen < len(self.causes):
+            known |= {*self.causes[seen:]}
+            self.causes_seen = len(self.causes), known
+        return cause in known
+
     def named_twice(self) -> list[str]:
         """Find names that were given again after they were let go: by equal hashes first."""
         sizes = range(0, len(self.hashes), SORTED_AT_ONCE)
@@ -1292,7 +1311,9 @@ class _Ledger:
         equal = {one for one, other in pairwise(heapq.merge(*blocks)) if one == other}
         if not equal:
             return []
-        names = chain(self.works, self.trajectories, *(case.named() for case in self.cases.values()))
+        names = chain(
+            self.works, self.trajectories, self.sampled, *(case.named() for case in self.cases.values())
+        )
         count = Counter(name for name in names if hash(name) in equal)
         return [name for name, times in count.items() if times > 1]
 
@@ -1350,7 +1371,7 @@ class _Ledger:
             self.add("completion-impossible", "status, error, reuse and possible effect do not go together")
         if link == "null" and request.rules != "lab":
             self.decide(request)
-        elif link == "null" and not request.started:
+        elif link == "null" and not (request.started or request.entered):
             self.settled(request)
         return None
 
@@ -1391,7 +1412,8 @@ class _Ledger:
             request.reused_from = _unquoted(original.stream)
             if request.work:
                 return
-            echo = original.echo = request
+            like = (request.case.run, request.rules, request.call, original.stream)
+            echo = original.echo = self.answered.setdefault(like, request)
         self.let_go(request, echo)
 
     def later_on(self, request: _Request, kind: str, text: str) -> None:
@@ -1421,7 +1443,6 @@ class _Ledger:
             request.told = request.told or ("reconciled", CONFIRMED)
         elif verdict == "no_effect_confirmed" and request.rules == "lab" and holds:
             del self.decided[False][request.key]  # it may be tried afresh
-            request.case.keys.add(request.key)
         return None
 
     def completed_late(self, request: _Request, text: str) -> None:
@@ -1586,6 +1607,8 @@ class _Ledger:
         self.completed(request, status, link and _quoted(link), content)
         if link is None and request.manifest:
             self.decide(request)
+        elif link is None and denied and not request.work:
+            self.settled(request)
 
     # --- samples
 
@@ -2040,14 +2063,14 @@ def _statistics(payload: Mapping[str, Any]) -> Statistics:
         squares = math.fsum(count * (value - mean) ** 2 for value, count in weights.items())
         fourth = math.fsum(count * (value - mean) ** 4 for value, count in weights.items()) / n
         fits = math.isfinite(fourth) and all(type(count) is int and count > 0 for count in weights.values())
+        sd = math.sqrt(squares / (n - 1)) if n > 1 else 0.0
+        sd_se = math.sqrt(max(0.0, fourth - sd**4) / n) / (2 * sd) if sd else 0.0
     except (ValueError, TypeError, ArithmeticError):
         fits = False
     if not fits or len(weights) != len(pairs):
         raise _Refused("event-shape", "not a sample: nothing was measured, or not in numbers")
     if n == 1:
         return {"mean": (mean, None), "sd": (None, None)}
-    sd = math.sqrt(squares / (n - 1))
-    sd_se = math.sqrt(max(0.0, fourth - sd**4) / n) / (2 * sd) if sd else 0.0
     return {"mean": (mean, sd / math.sqrt(n)), "sd": (sd, sd_se)}
 
 
@@ -2322,7 +2345,8 @@ def _work_row(row: Row, case: _Case, _: Row) -> Row:
 def _near(said: Any, wanted: float | None) -> bool:
     if wanted is None:
         return said is None
-    return type(said) in (int, float) and math.isclose(said, wanted, rel_tol=1e-9, abs_tol=TINY)
+    number = type(said) in (int, float) and abs(said) <= sys.float_info.max
+    return number and math.isclose(said, wanted, rel_tol=1e-9, abs_tol=TINY)
 
 
 def _samples_row(row: Row, case: _Case, _: Row) -> Row:
@@ -2349,7 +2373,8 @@ def _samples_row(row: Row, case: _Case, _: Row) -> Row:
 # To add a form, add it here: does a row of a case have it, and what should its fields be (from the row as it
 # is, the case, and the facts of any case). Where it needs events of no request: `_Ledger.without_request`.
 FORMS: dict[str, tuple[Callable[[Row, _Case], bool], Callable[[Row, _Case, Row], Row]]] = {
-    "actions": (lambda row, case: _shaped(row, ACTIONS_ROW) and not case.samples, _actions_row),
+    "actions": (lambda row, case: _shaped(row, ACTIONS_ROW) and not case.samples and not case.trajectories,
+                _actions_row),
     "work": (lambda row, case: _shaped(row, WORK_ROW) and bool(case.trace), _work_row),
     "samples": (lambda row, case: bool(case.samples) and row.get("evidence_label") in LABELS
                 and all(re.fullmatch("[a-z0-9_]+", name) for name in row), _samples_row),
@@ -2372,10 +2397,12 @@ def _compare_results(root: str, truths: Mapping[str, Row], ledger: _Ledger, foun
         if type(name) is not str:  # a trajectory's is its policy
             return "it has a row without a case"
         rows += 1
+        if name in raised:
+            return ""  # which makes the cases differ
         raised[name], where = row.get("raised"), f"{RESULTS} case {name!a}"
         case = cases.get(name, _Case(_quoted(f"/{name}")))
         truth = next((truth for fits, truth in FORMS.values() if fits(row, case)), None)
-        if truth is None and name not in cases and [*cases] == [*raised][: len(cases)]:
+        if truth is None and name not in cases and [*cases] == [*islice(raised, len(cases))]:
             differing.add("tail-missing", where, "the ledger ends before it")
         elif truth is None:
             differing.add("document-shape", where, "it has the fields and types of no form of row")
@@ -2402,8 +2429,11 @@ def _compare_results(root: str, truths: Mapping[str, Row], ledger: _Ledger, foun
 def _compare(name: str, said: Any, value: Any, case: _Case, where: str, found: _Findings) -> None:
     if _is(said, value):
         return
-    goes_on = name == "event_kinds" and [*islice(said, len(case.kinds))] == [*value]
-    if goes_on or (name == "events_after" and said > value) or value == PAUSED:
+    goes_on = False
+    if not case.samples:  # whose quantities may have any name
+        longer = name == "event_kinds" and [*islice(said, len(case.kinds))] == [*value]
+        goes_on = longer or (name == "events_after" and said > value)
+    if goes_on or value == PAUSED:
         found.add("tail-missing", where, f"its {name} go on where the ledger ends")
     else:
         code = "row-sample" if case.samples else f"row-{name.replace('_', '-')}"
@@ -2418,7 +2448,7 @@ def _compare_protocol(
 ) -> None:
     """Compare what was planned and expected with what ledger, world and results show."""
     cases = {_case_of(run): case for run, case in ledger.cases.items()}
-    planned, differing = [], _Findings()
+    planned, differing = Counter[str](), _Findings()
 
     def due(plan: Row, name: str) -> Any:
         case = str(plan.get("case"))
@@ -2431,8 +2461,8 @@ def _compare_protocol(
         plan = pieces.row(due if said else lambda _, __: None)
         if not _shaped(plan, PLAN_OF_A_CASE):
             return "it has a case with other fields or types than a protocol's"
-        planned.append(plan["case"])
-        if said and plan["case"] in said["raised"]:
+        planned[plan["case"]] += 1
+        if said and plan["case"] in said["raised"] and planned[plan["case"]] == 1:
             case = cases.get(plan["case"], _Case(""))
             _compare_plan(plan, case, truths.get(plan["case"]) or _facts(case), said, differing)
         return ""
@@ -2444,7 +2474,7 @@ def _compare_protocol(
         found.add("revision-differs", PROTOCOL, "its lesson or rules are not those of the results")
     if protocol["ledger_id"] != ledger.ledger_id:
         found.add("ledger-id-differs", PROTOCOL, "it names another ledger")
-    if planned != [*said["raised"]] or protocol["lesson"] != said["lesson"]:
+    if [*planned.elements()] != [*said["raised"]] or protocol["lesson"] != said["lesson"]:
         found.add("cases-differ", PROTOCOL, "its cases are not those of the results, in their order")
     found.take(differing)
 
