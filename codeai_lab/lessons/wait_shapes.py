@@ -49,7 +49,8 @@ def _quantiles(sample: Sample) -> Iterator[float]:
     upto = accumulate(count for _, count in sample.counts)
     places = zip((value for value, _ in sample.counts), upto, strict=True)
     value, reached = next(places)
+    size = sample.size  # a sum over all of it
     for step in range(STEPS + 1):
-        while reached * STEPS < step * sample.size:
+        while reached * STEPS < step * size:
             value, reached = next(places)
         yield float(value)

@@ -24,7 +24,7 @@ import base64
 import io
 import sys
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from html import escape
 from pathlib import Path
@@ -95,9 +95,13 @@ class Shown:
             raise RefusedValueError(
                 target.name, "a figure is saved as .svg, .png or .csv; choose one of these."
             )
+        content, was_there = makers[target.suffix](), target.exists()
         try:
-            target.write_bytes(makers[target.suffix]())
+            target.write_bytes(content)
         except OSError as error:
+            if not was_there:  # half a picture is none
+                with suppress(OSError):
+                    target.unlink(missing_ok=True)
             reason = (error.strerror or "the system refused").lower()
             why = f"it could not be written ({reason}); choose another place."
             raise RefusedValueError(target.name, why) from None

@@ -60,6 +60,7 @@ class Files:
                 f"{path.name}.journal.jsonl.tail-99.new"
             ).exists()  # the longest that may be needed
             is_folder = path.is_dir() and not files.journal.is_file()
+            regular = all(not one.exists() or one.is_file() or one.is_dir() for one in (path, files.journal))
             has_folder = path.parent.is_dir()
         except (OSError, ValueError, RuntimeError):
             raise LedgerNotFoundError("No file can have such a name here; choose another.") from None
@@ -67,6 +68,8 @@ class Files:
             raise LedgerError("DuckDB cannot use a path with ? or \\ in it; choose another name or folder.")
         if is_folder:
             raise LedgerNotFoundError(f"{path.name} is a folder; name a file in it, such as lab.duckdb.")
+        if not regular:
+            raise LedgerNotFoundError(f"{path.name} is no regular file; name one, such as lab.duckdb.")
         if not has_folder:
             raise LedgerNotFoundError(
                 f"The folder that {path.name} should lie in does not exist; make it first."

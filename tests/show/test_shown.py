@@ -116,6 +116,24 @@ def test_an_unwritable_place_is_refused_in_one_sentence(tmp_path: Path) -> None:
     assert str(refused.value) == said
 
 
+@pytest.mark.parametrize("there", [False, True])
+def test_half_a_file_is_not_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, there: bool) -> None:
+    """What the system stopped writing is taken away, unless a file stood there before."""
+    if there:
+        (tmp_path / "f.svg").touch()
+    write = Path.write_bytes
+
+    def half(path: Path, content: bytes) -> int:
+        write(path, content[:10])
+        raise OSError(28, "No space left on device")
+
+    figure = shown()
+    monkeypatch.setattr(Path, "write_bytes", half)
+    with pytest.raises(RefusedValueError, match="no space left on device"):
+        figure.save(tmp_path / "f.svg")
+    assert (tmp_path / "f.svg").exists() == there
+
+
 @pytest.mark.parametrize(("alt", "numbers"), [(" ", [{"x": 1}]), ("a", []), ("a", pd.DataFrame({"x": []}))])
 def test_alt_and_numbers_cannot_be_left_out(alt: str, numbers: list[dict[str, int]] | pd.DataFrame) -> None:
     """A figure without its sentence or its numbers is refused (F2)."""

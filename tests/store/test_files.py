@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
 from ledger_contract import draft, ids
 
-from codeai_lab.errors import LedgerError
+from codeai_lab.errors import LedgerError, LedgerNotFoundError
+from codeai_lab.store.files import Files
 from codeai_lab.store.ledger import DuckDBLedger
 from codeai_lab.store.reader import LedgerReader
 
@@ -81,3 +83,12 @@ def test_a_folder_where_the_lock_or_the_journal_should_be_is_refused(tmp_path: P
         assert str(tmp_path) not in str(refused.value)
         assert not (tmp_path / "lab.duckdb").exists()
         blocked.rmdir()
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no pipes with a name")
+@pytest.mark.parametrize("name", ["lab.duckdb", "lab.duckdb.journal.jsonl"])
+def test_a_pipe_is_no_ledger_and_nobody_waits_for_it(tmp_path: Path, name: str) -> None:
+    """What is no regular file is refused by its name before it is opened."""
+    os.mkfifo(tmp_path / name)
+    with pytest.raises(LedgerNotFoundError, match=r"lab\.duckdb is no regular file"):
+        Files.of(tmp_path / "lab.duckdb")
